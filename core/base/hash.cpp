@@ -1,0 +1,23 @@
+#include "core/base/hash.h"
+
+#include <blake3.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace cdd {
+
+std::uint32_t check32(CheckDomain domain, std::uint64_t salt, std::uint64_t key, Bytes bytes) noexcept {
+  const std::uint64_t seed = salt ^ static_cast<std::uint64_t>(domain) << 56 ^ key;
+  return static_cast<std::uint32_t>(XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed));
+}
+
+Hash128 hash128(Bytes bytes) noexcept {
+  blake3_hasher hasher;
+  blake3_hasher_init(&hasher);
+  blake3_hasher_update(&hasher, bytes.data(), bytes.size());
+  std::byte digest[16];
+  blake3_hasher_finalize(&hasher, reinterpret_cast<std::uint8_t*>(digest), sizeof digest);
+  return {load<std::uint64_t>(digest), load<std::uint64_t>(digest + 8)};
+}
+
+}  // namespace cdd

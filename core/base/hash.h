@@ -1,0 +1,25 @@
+// The two hashes of the format. check32 guards against damage and torn writes (XXH3, keyed by the file's
+// salt); hash128 names content (BLAKE3). Neither is a defence against somebody who can rewrite the file.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "core/base/bytes.h"
+
+namespace cdd {
+
+// What a check32 covers. A record can never pass for a slot, nor chunk 3 for chunk 4, nor this file's bytes
+// for another's: the domain, the key and the salt all enter the seed.
+enum class CheckDomain : std::uint8_t { Slot = 'S', Record = 'R' };
+
+// Low 32 bits of XXH3_64bits_withSeed(bytes, salt ^ domain << 56 ^ key); `salt` is the first 8 bytes of the
+// file's salt, `key` the chunk number.
+std::uint32_t check32(CheckDomain domain, std::uint64_t salt, std::uint64_t key, Bytes bytes) noexcept;
+
+using Hash128 = std::array<std::uint64_t, 2>;
+
+// The first 16 bytes of BLAKE3, as two little-endian integers.
+Hash128 hash128(Bytes bytes) noexcept;
+
+}  // namespace cdd

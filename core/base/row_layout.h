@@ -1,0 +1,44 @@
+// What one row is: an item type and up to seven dimensions. A store has one RowLayout for all its rows, so
+// the shape of any range of rows is (n, dims...).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "core/base/dtype.h"
+
+namespace cdd {
+
+inline constexpr std::size_t kMaxRowDims = 7;                         // a chunk has one more: its rows
+inline constexpr std::uint64_t kMaxChunkRawBytes = std::uint64_t{1} << 31;  // 2 GiB of raw rows in a chunk
+
+class RowLayout {
+ public:
+  RowLayout() = default;
+  // Throws InvalidArgument: an unknown dtype, more than 7 dimensions, a zero dimension, or a row over 2 GiB.
+  RowLayout(DType dtype, std::span<const std::uint32_t> dims);
+
+  DType dtype() const noexcept { return dtype_; }
+  std::span<const std::uint32_t> dims() const noexcept { return {dims_.data(), ndim_}; }
+  bool is_set() const noexcept { return dtype_.kind() != Kind::None; }
+  std::size_t item_bytes() const noexcept { return dtype_.item_bytes(); }
+  std::uint32_t row_items() const noexcept { return row_items_; }
+  std::uint32_t row_bytes() const noexcept { return row_bytes_; }
+  bool operator==(const RowLayout&) const noexcept = default;
+
+ private:
+  DType dtype_;
+  std::uint8_t ndim_ = 0;
+  std::array<std::uint32_t, kMaxRowDims> dims_{};
+  std::uint32_t row_items_ = 0;
+  std::uint32_t row_bytes_ = 0;
+};
+
+// Rows [first, first + count) of a chunk or a store.
+struct RowRange {
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+};
+
+}  // namespace cdd

@@ -1,0 +1,158 @@
+#include "core/codec/chunk_codec.h"
+
+#include <vector>
+
+#include "core/base/scratch.h"
+
+namespace cdd {
+namespace {
+
+namespace cf = chunk_flags;
+
+constexpr std::uint64_t kKnownFlags = cf::kLz4 | cf::kZstd | cf::kLittleEndian | cf::kDownCast16 | cf::kRecordCheck |
+                                      cf::kBatchCont | cf::kBytePlanes;
+constexpr std::size_t kTransformedSizeBytes = 4;  // u32 in front of a compressed payload
+// What a transform may claim to expand to, relative to the raw rows: the loosest bound() of any codec.
+constexpr std::uint64_t kTransformSlack = std::uint64_t{1} << 20;
+
+Compressor compressor_of(std::uint64_t flags) {
+  switch (flags & (cf::kLz4 | cf::kZstd)) {
+    case 0:
+      return Compressor::None;
+    case cf::kLz4:
+      return Compressor::Lz4;
+    case cf::kZstd:
+      return Compressor::Zstd;
+  }
+  fail(ErrorCode::Corrupt, "record names two compressors");
+}
+
+std::uint64_t flag_of(Compressor compressor) {
+  switch (compressor) {
+    case Compressor::Lz4:
+      return cf::kLz4;
+    case Compressor::Zstd:
+      return cf::kZstd;
+    case Compressor::None:
+      break;
+  }
+  return 0;
+}
+
+void check_record(Bytes record, const ChunkPlace& place) {
+  const std::size_t checked = record.size() - kRecordCheckBytes;
+  const auto stored = load<std::uint32_t>(record.data() + checked);
+  const auto found = check32(CheckDomain::Record, place.salt, place.number, record.first(checked));
+  if (stored != found) {
+    fail(ErrorCode::Checksum, "record check is %08x, its %zu bytes give %08x", stored, checked, found);
+  }
+}
+
+void check_header(const RowLayout& layout, std::uint32_t n_rows, const RecordHeader& header) {
+  if (!(header.layout == layout)) fail(ErrorCode::Corrupt, "record's dtype or row shape is not the store's");
+  if (header.n_rows != n_rows) {
+    fail(ErrorCode::Corrupt, "record has %u rows, the index says %u", header.n_rows, n_rows);
+  }
+  if ((header.flags & ~kKnownFlags) != 0 || (header.flags & cf::kLittleEndian) == 0) {
+    fail(ErrorCode::Unsupported, "record has flags 0x%llx, this version knows 0x%llx",
+         static_cast<unsigned long long>(header.flags), static_cast<unsigned long long>(kKnownFlags));
+  }
+}
+
+// The transform's output: the payload itself, or what it decompresses to (in this thread's scratch).
+Bytes transformed(Bytes payload, Compressor compressor, std::uint64_t raw_bytes) {
+  if (compressor == Compressor::None) return payload;
+  ByteReader reader(payload);
+  const std::uint64_t size = reader.take<std::uint32_t>();
+  if (size > 2 * raw_bytes + kTransformSlack) {
+    fail(ErrorCode::Corrupt, "payload claims %llu bytes before compression for %llu raw ones",
+         static_cast<unsigned long long>(size), static_cast<unsigned long long>(raw_bytes));
+  }
+  const MutableBytes out = scratch(Stage::Compress).get(size);
+  decompress(compressor, reader.rest(), out);
+  return out;
+}
+
+}  // namespace
+
+std::size_t record_bound(const RowLayout& layout, std::uint32_t n_rows, const ChunkPlan& plan) {
+  const std::size_t transform = plan.codec->bound(layout, n_rows);
+  const std::size_t payload = plan.compressor == Compressor::None
+                                  ? transform
+                                  : kTransformedSizeBytes + compress_bound(plan.compressor, transform);
+  return record_header_bytes(layout.dims().size()) + payload + kRecordCheckBytes;
+}
+
+EncodedChunk encode_chunk(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, const ChunkPlan& plan,
+                          const ChunkPlace& place, std::uint64_t extra_flags, MutableBytes out) {
+  const bool compressed = plan.compressor != Compressor::None;
+  const std::size_t header_bytes = record_header_bytes(layout.dims().size());
+  const MutableBytes room = out.subspan(header_bytes);
+  EncodeContext context;
+  context.float16 = plan.float16;
+  context.byte_planes = plan.byte_planes;
+
+  const MutableBytes transform =
+      compressed ? scratch(Stage::Compress).get(plan.codec->bound(layout, n_rows)) : room;
+  std::vector<std::byte> reconstructed;  // lossy only: what the hash must cover is what the reader returns
+  if (plan.float16.enabled) {
+    reconstructed.resize(rows.size());
+    context.reconstructed = reconstructed.data();
+  }
+  std::size_t payload_bytes = plan.codec->encode(layout, rows, n_rows, context, transform);
+  if (payload_bytes == 0) return {};
+  if (compressed) {
+    store<std::uint32_t>(room.data(), static_cast<std::uint32_t>(payload_bytes));
+    payload_bytes = kTransformedSizeBytes + compress(plan.compressor, transform.first(payload_bytes),
+                                                     room.subspan(kTransformedSizeBytes), plan.level);
+  }
+  const std::size_t size = header_bytes + payload_bytes + kRecordCheckBytes;
+  if (size > kMaxChunkRawBytes) fail(ErrorCode::InvalidArgument, "chunk of %zu stored bytes exceeds 2 GiB", size);
+
+  RecordHeader header;
+  header.size = static_cast<std::uint32_t>(size);
+  header.type = static_cast<std::uint16_t>(plan.codec->id);
+  header.flags = cf::kLittleEndian | cf::kRecordCheck | context.flags | flag_of(plan.compressor) | extra_flags;
+  header.hash = hash128(plan.float16.enabled ? Bytes(reconstructed) : rows);
+  header.n_rows = n_rows;
+  header.layout = layout;
+  put_record_header(header, out.data());
+  const std::size_t checked = size - kRecordCheckBytes;
+  const auto check = check32(CheckDomain::Record, place.salt, place.number, out.first(checked));
+  store<std::uint32_t>(out.data() + checked, check);
+  return {header.size, check, context.cast_error};
+}
+
+void decode_chunk_rows(const RowLayout& layout, Bytes record, const ChunkPlace& place, Verify verify,
+                       std::uint32_t n_rows, RowRange range, std::byte* out) {
+  Bytes payload;
+  if (verify != Verify::None && record.size() >= kMinRecordBytes) check_record(record, place);
+  const RecordHeader header = parse_record(record, &payload);
+  check_header(layout, n_rows, header);
+  const Codec* codec = find_codec(header.type);
+  if (codec == nullptr) fail(ErrorCode::Unsupported, "chunk type %u is not known to this version", unsigned{header.type});
+  if (!codec->accepts(layout)) fail(ErrorCode::Corrupt, "chunk type %s cannot hold rows of this layout", codec->name);
+
+  const std::uint64_t raw_bytes = std::uint64_t{n_rows} * layout.row_bytes();
+  const Bytes input = transformed(payload, compressor_of(header.flags), raw_bytes);
+  if (verify != Verify::Full) return codec->decode_rows_into(layout, n_rows, header.flags, input, range, out);
+
+  const bool whole = range.count == n_rows;
+  std::byte* rows = whole ? out : scratch(Stage::Rows).get(raw_bytes).data();
+  codec->decode_rows_into(layout, n_rows, header.flags, input, {0, n_rows}, rows);
+  if (hash128({rows, static_cast<std::size_t>(raw_bytes)}) != header.hash) {
+    fail(ErrorCode::Checksum, "decoded rows do not match the chunk's BLAKE3 hash");
+  }
+  if (!whole) std::memcpy(out, rows + range.first * layout.row_bytes(), range.count * layout.row_bytes());
+}
+
+std::string codec_name(std::uint16_t type, std::uint64_t flags) {
+  const Codec* codec = find_codec(type);
+  std::string name = codec == nullptr ? "type" + std::to_string(type) : codec->name;
+  if (type == static_cast<std::uint16_t>(CodecId::Bytes)) name = (flags & cf::kBytePlanes) != 0 ? "planes" : "";
+  const char* suffix = (flags & cf::kZstd) != 0 ? "zstd" : (flags & cf::kLz4) != 0 ? "lz4" : "";
+  if (*suffix != '\0' && !name.empty()) name += '+';
+  return name + suffix;
+}
+
+}  // namespace cdd

@@ -1,0 +1,64 @@
+// One chunk in memory: raw rows <-> a whole CHUNK record, checks included.
+//
+//   encode_chunk      transform -> compress -> header, hash, record_check
+//   decode_chunk_rows check -> decompress -> inverse transform -> the caller's rows
+//
+// When a record's flags name a compressor, its payload is: u32 size of the transform's output, then the
+// compressed bytes. Layout of the record itself: core/format/record.h. Specification: docs/format.md.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/codec/codec.h"
+#include "core/codec/compressor.h"
+#include "core/format/record.h"
+
+namespace cdd {
+
+// How to write a chunk: a codec and what follows it. Decoding needs none of this, the record says it all.
+struct ChunkPlan {
+  const Codec* codec = nullptr;
+  Compressor compressor = Compressor::None;
+  int level = 3;
+  bool byte_planes = false;
+  Float16Options float16;
+};
+
+// Where a record stands: what its check is keyed with.
+struct ChunkPlace {
+  std::uint64_t salt = 0;
+  std::uint64_t number = 0;
+};
+
+// Which checks a read makes (format.md, "Reading"). Memory safety never depends on it.
+enum class Verify : std::uint8_t {
+  None,    // no check at all
+  Stored,  // record_check over the stored bytes
+  Full,    // also the hash of the decoded rows; decodes the whole chunk
+};
+
+// Most bytes of the record for n_rows rows under `plan`.
+std::size_t record_bound(const RowLayout& layout, std::uint32_t n_rows, const ChunkPlan& plan);
+
+struct EncodedChunk {
+  std::uint32_t record_bytes = 0;  // 0: the plan's codec declined this chunk
+  std::uint32_t record_check = 0;
+  CastError cast_error;
+};
+
+// Encodes `rows` (n_rows of `layout`) as the record of chunk `place`; `extra_flags` (kBatchCont) are added.
+// `out` has record_bound() bytes and padding behind them.
+EncodedChunk encode_chunk(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, const ChunkPlan& plan,
+                          const ChunkPlace& place, std::uint64_t extra_flags, MutableBytes out);
+
+// Decodes rows of one record into out (range.count * row_bytes). `record` is exactly the stored record with
+// kScratchPadding readable bytes behind it. Throws Checksum, Corrupt or Unsupported; `out` may then hold
+// anything.
+void decode_chunk_rows(const RowLayout& layout, Bytes record, const ChunkPlace& place, Verify verify,
+                       std::uint32_t n_rows, RowRange range, std::byte* out);
+
+// "levels", "okx_ob_f32+zstd", "planes+lz4": the name of what a record holds, for people.
+std::string codec_name(std::uint16_t type, std::uint64_t flags);
+
+}  // namespace cdd

@@ -1,0 +1,100 @@
+// What a chunk codec is: one row of a constexpr table (codec_table.cpp).
+//
+// A codec turns the raw rows of one chunk into a payload and any range of its rows back. It knows nothing of
+// files, records or checks. Adding one = an id here, a row in the table, a section in docs/codecs.md and a
+// golden file; no caller changes. Payloads are specified in docs/codecs.md and never change their meaning.
+//
+// Contracts shared by all codecs:
+//  - `rows` holds exactly n_rows * layout.row_bytes() bytes, n_rows >= 1, at most 2 GiB.
+//  - decode_rows_into writes exactly range.count rows to `out`, never a byte more, and bit for bit what
+//    encode was given (for lossy parameters: bit for bit what `reconstructed` reported).
+//  - The payload is untrusted: decoding throws Error{Corrupt}, and never reads outside
+//    [payload.begin(), payload.end() + kScratchPadding), writes elsewhere than out and scratch, hangs, or
+//    allocates more than a small multiple of the raw chunk. The padding bytes are readable but arbitrary.
+//  - Functions are reentrant; working memory comes from scratch(Stage::Transform / Transform2).
+//    Encode gets `out` from the caller; out.size() >= bound(), followed by kScratchPadding writable bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "core/base/bytes.h"
+#include "core/base/row_layout.h"
+
+namespace cdd {
+
+enum class CodecId : std::uint16_t {
+  Raw = 0,        // the rows as they are
+  Bytes = 1,      // the rows, or their byte planes, through LZ4 or zstd
+  OkxObF16 = 2,   // (N, 50, 3) float32 cast to float16, XOR with the row before, byte planes
+  OkxObF32 = 3,   // (N, 50, 3) float32, XOR with the row before, byte planes
+  GenericOb = 4,  // the same for any (N, D, F) of 2-, 4- or 8-byte items
+  Levels = 5,     // a dictionary of levels, rows as ids
+  Numeric = 6,    // per column: representation, predictor, bit-packing
+};
+
+// The `flags` of a CHUNK. Bits this version does not know are refused.
+namespace chunk_flags {
+inline constexpr std::uint64_t kLz4 = 1;           // the payload is LZ4-compressed (see chunk_codec.h)
+inline constexpr std::uint64_t kZstd = 2;          // the payload is zstd-compressed
+inline constexpr std::uint64_t kLittleEndian = 4;  // byte order of the items; this version writes no other
+inline constexpr std::uint64_t kBigEndian = 8;
+inline constexpr std::uint64_t kDownCast8 = 16;  // stored with smaller items than the reader returns
+inline constexpr std::uint64_t kDownCast16 = 32;
+inline constexpr std::uint64_t kDownCast32 = 64;
+inline constexpr std::uint64_t kDownCast64 = 128;
+inline constexpr std::uint64_t kDownCast128 = 256;
+inline constexpr std::uint64_t kRecordCheck = 512;  // the record ends with record_check; always set
+inline constexpr std::uint64_t kBatchCont = 1024;   // more records of this append follow
+inline constexpr std::uint64_t kBytePlanes = 2048;  // CodecId::Bytes: byte planes rather than rows
+}  // namespace chunk_flags
+
+enum class Normalise : std::uint8_t { None = 0, Mid = 1 };
+
+// Lossy storage of float32 books, only ever used when the user asks for it.
+struct Float16Options {
+  bool enabled = false;
+  Normalise normalise = Normalise::None;  // Mid: feature 0 is stored as price / mid - 1
+  float size_scale = 1.0f;                // features 1.. are divided by this before the cast
+};
+
+// The largest errors a lossy cast made so far. Relative error is |stored - given| / |given| over given != 0.
+struct CastError {
+  double max_absolute = 0;
+  double max_relative = 0;
+};
+
+// What encode may be told beyond the rows, and what it reports back.
+struct EncodeContext {
+  Float16Options float16;
+  bool byte_planes = false;    // CodecId::Bytes only
+  std::uint64_t flags = 0;     // out: flag bits decode needs (kBytePlanes, kDownCast16)
+  CastError cast_error;        // out, lossy codecs only: of this chunk
+  std::byte* reconstructed = nullptr;  // out, lossy codecs only: if not null, gets the rows decode will return
+};
+
+struct Codec {
+  CodecId id;
+  const char* name;  // as users write it: "raw", "levels", ...
+
+  // Whether encode can take chunks of this layout at all.
+  bool (*accepts)(const RowLayout& layout) noexcept;
+  // Most bytes that encode may write for n_rows rows.
+  std::size_t (*bound)(const RowLayout& layout, std::uint32_t n_rows) noexcept;
+  // Writes the payload and returns its size; 0 when this chunk is better served by another codec (never for
+  // Raw). Throws InvalidArgument for values a requested lossy cast cannot hold.
+  std::size_t (*encode)(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, EncodeContext& context,
+                        MutableBytes out);
+  // Decodes rows [range.first, range.first + range.count) of the chunk's n_rows; the range is within it.
+  void (*decode_rows_into)(const RowLayout& layout, std::uint32_t n_rows, std::uint64_t flags, Bytes payload,
+                           RowRange range, std::byte* out);
+};
+
+// All codecs, in order of id.
+std::span<const Codec* const> codecs() noexcept;
+
+// Null for an id this version does not know.
+const Codec* find_codec(std::uint16_t id) noexcept;
+
+}  // namespace cdd

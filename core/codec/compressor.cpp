@@ -1,0 +1,114 @@
+#include "core/codec/compressor.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <new>
+
+#include <lz4.h>
+#include <zstd.h>
+#include <zstd_errors.h>
+
+namespace cdd {
+namespace {
+
+struct FreeZstd {
+  void operator()(ZSTD_CCtx* c) const noexcept { ZSTD_freeCCtx(c); }
+  void operator()(ZSTD_DCtx* c) const noexcept { ZSTD_freeDCtx(c); }
+};
+
+ZSTD_CCtx* compression_context() {
+  thread_local std::unique_ptr<ZSTD_CCtx, FreeZstd> context(ZSTD_createCCtx());
+  if (!context) context.reset(ZSTD_createCCtx());
+  if (!context) throw std::bad_alloc();
+  return context.get();
+}
+
+ZSTD_DCtx* decompression_context() {
+  thread_local std::unique_ptr<ZSTD_DCtx, FreeZstd> context(ZSTD_createDCtx());
+  if (!context) context.reset(ZSTD_createDCtx());
+  if (!context) throw std::bad_alloc();
+  return context.get();
+}
+
+// The working memory of LZ4_compress_fast_extState: 16 KiB that need not be cleared between calls.
+void* lz4_state() {
+  thread_local std::unique_ptr<LZ4_stream_t> state(new LZ4_stream_t);
+  return state.get();
+}
+
+void check_zstd(std::size_t code, const char* doing) {
+  if (!ZSTD_isError(code)) return;
+  if (ZSTD_getErrorCode(code) == ZSTD_error_memory_allocation) throw std::bad_alloc();
+  fail(ErrorCode::Corrupt, "zstd %s: %s", doing, ZSTD_getErrorName(code));
+}
+
+int lz4_size(std::size_t bytes) {
+  if (bytes > LZ4_MAX_INPUT_SIZE) {
+    fail(ErrorCode::InvalidArgument, "LZ4 takes at most %d bytes, got %zu", LZ4_MAX_INPUT_SIZE, bytes);
+  }
+  return static_cast<int>(bytes);
+}
+
+}  // namespace
+
+std::size_t compress_bound(Compressor compressor, std::size_t bytes) {
+  switch (compressor) {
+    case Compressor::Lz4:
+      return static_cast<std::size_t>(LZ4_compressBound(lz4_size(bytes)));
+    case Compressor::Zstd:
+      return ZSTD_compressBound(bytes);
+    case Compressor::None:
+      break;
+  }
+  return bytes;
+}
+
+std::size_t compress(Compressor compressor, Bytes in, MutableBytes out, int level, bool checksum) {
+  switch (compressor) {
+    case Compressor::Lz4: {
+      const int n = LZ4_compress_fast_extState(lz4_state(), reinterpret_cast<const char*>(in.data()),
+                                               reinterpret_cast<char*>(out.data()), lz4_size(in.size()),
+                                               static_cast<int>(std::min(out.size(), std::size_t{INT32_MAX})), 1);
+      if (n <= 0) fail(ErrorCode::InvalidArgument, "LZ4 needs more than the %zu bytes it was given", out.size());
+      return static_cast<std::size_t>(n);
+    }
+    case Compressor::Zstd: {
+      ZSTD_CCtx* context = compression_context();
+      check_zstd(ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, level), "level");
+      check_zstd(ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, checksum ? 1 : 0), "checksum");
+      const std::size_t n = ZSTD_compress2(context, out.data(), out.size(), in.data(), in.size());
+      check_zstd(n, "compression");
+      return n;
+    }
+    case Compressor::None:
+      break;
+  }
+  std::memcpy(out.data(), in.data(), in.size());
+  return in.size();
+}
+
+void decompress(Compressor compressor, Bytes in, MutableBytes out) {
+  std::size_t got = in.size();
+  switch (compressor) {
+    case Compressor::Lz4: {
+      if (in.size() > INT32_MAX || out.size() > INT32_MAX) fail(ErrorCode::Corrupt, "LZ4 block over 2 GiB");
+      const int n = LZ4_decompress_safe(reinterpret_cast<const char*>(in.data()),
+                                        reinterpret_cast<char*>(out.data()), static_cast<int>(in.size()),
+                                        static_cast<int>(out.size()));
+      if (n < 0) fail(ErrorCode::Corrupt, "LZ4 block of %zu bytes is damaged", in.size());
+      got = static_cast<std::size_t>(n);
+      break;
+    }
+    case Compressor::Zstd:
+      got = ZSTD_decompressDCtx(decompression_context(), out.data(), out.size(), in.data(), in.size());
+      check_zstd(got, "decompression");
+      break;
+    case Compressor::None:
+      if (got == out.size()) std::memcpy(out.data(), in.data(), got);
+      break;
+  }
+  if (got != out.size()) fail(ErrorCode::Corrupt, "decompressed to %zu bytes, expected %zu", got, out.size());
+}
+
+}  // namespace cdd

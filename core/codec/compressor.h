@@ -1,0 +1,24 @@
+// The general-purpose compressors: bytes to bytes, no knowledge of arrays. zstd and LZ4 are seen only here.
+// Contexts live as long as their thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/base/bytes.h"
+
+namespace cdd {
+
+enum class Compressor : std::uint8_t { None = 0, Lz4 = 1, Zstd = 2 };
+
+// Most bytes that compress may write. InvalidArgument when `bytes` is over what the compressor can take.
+std::size_t compress_bound(Compressor compressor, std::size_t bytes);
+
+// Compresses `in` into `out` (at least compress_bound bytes) and returns the size. `level` is zstd's, 1 to 22;
+// LZ4 has none here. `in` and `out` do not overlap. `checksum` adds zstd's own content checksum.
+std::size_t compress(Compressor compressor, Bytes in, MutableBytes out, int level, bool checksum = false);
+
+// Decompresses exactly out.size() bytes; anything else is Error{Corrupt}. Safe for untrusted input.
+void decompress(Compressor compressor, Bytes in, MutableBytes out);
+
+}  // namespace cdd

@@ -1,0 +1,49 @@
+#include <gtest/gtest.h>
+
+#include "core/base/bytes.h"
+#include "core/base/hash.h"
+#include "core/base/row_layout.h"
+#include "core/base/scratch.h"
+
+namespace cdd {
+namespace {
+
+TEST(Bytes, CheckedArithmeticLeavesOutAloneOnOverflow) {
+  std::uint64_t out = 7;
+  EXPECT_FALSE(checked_mul(std::uint64_t{1} << 32, std::uint64_t{1} << 32, &out));
+  EXPECT_FALSE(checked_add(~std::uint64_t{0}, 1, &out));
+  EXPECT_EQ(out, 7u);
+  EXPECT_TRUE(checked_mul(std::uint64_t{1} << 31, std::uint64_t{1} << 32, &out));
+  EXPECT_EQ(out, std::uint64_t{1} << 63);
+}
+
+TEST(RowLayout, RefusesWhatCannotBeStored) {
+  const std::uint32_t zero[] = {50, 0};
+  EXPECT_THROW(RowLayout(Kind::Float32, zero), Error);
+  const std::uint32_t huge[] = {1u << 31, 1u << 31, 1u << 31};
+  EXPECT_THROW(RowLayout(Kind::UInt8, huge), Error);
+  EXPECT_THROW(RowLayout(DType(0x0099), {}), Error);
+  const std::uint32_t book[] = {50, 3};
+  EXPECT_EQ(RowLayout(Kind::Float32, book).row_bytes(), 600u);
+  EXPECT_EQ(RowLayout(Kind::Int64, {}).row_bytes(), 8u);
+}
+
+TEST(Hash, Blake3OfNothingIsThePublishedDigest) {
+  // First 16 bytes of BLAKE3's test vector for the empty input: af1349b9f5f9a1a6a0404dea36dcc949.
+  const Hash128 h = hash128({});
+  EXPECT_EQ(h[0], 0xa6a1f9f5b94913afu);
+  EXPECT_EQ(h[1], 0x49c9dc36ea4d40a0u);
+}
+
+TEST(Scratch, KeepsAlignmentAndGrows) {
+  Scratch s;
+  for (const std::size_t n : {0u, 1u, 4096u, 1u << 20}) {
+    const MutableBytes b = s.get(n);
+    EXPECT_EQ(b.size(), n);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(b.data()) % 64, 0u);
+    std::memset(b.data(), 1, n + kScratchPadding);
+  }
+}
+
+}  // namespace
+}  // namespace cdd
