@@ -39,13 +39,11 @@ std::uint64_t flag_of(Compressor compressor) {
   return 0;
 }
 
-void check_record(Bytes record, const ChunkPlace& place) {
+std::uint32_t put_record_check(MutableBytes record, const ChunkPlace& place) noexcept {
   const std::size_t checked = record.size() - kRecordCheckBytes;
-  const auto stored = load<std::uint32_t>(record.data() + checked);
-  const auto found = check32(CheckDomain::Record, place.salt, place.number, record.first(checked));
-  if (stored != found) {
-    fail(ErrorCode::Checksum, "record check is %08x, its %zu bytes give %08x", stored, checked, found);
-  }
+  const auto check = check32(CheckDomain::Record, place.salt, place.number, record.first(checked));
+  store<std::uint32_t>(record.data() + checked, check);
+  return check;
 }
 
 void check_header(const RowLayout& layout, std::uint32_t n_rows, const RecordHeader& header) {
@@ -84,7 +82,7 @@ std::size_t record_bound(const RowLayout& layout, std::uint32_t n_rows, const Ch
 }
 
 EncodedChunk encode_chunk(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, const ChunkPlan& plan,
-                          const ChunkPlace& place, std::uint64_t extra_flags, MutableBytes out) {
+                          const ChunkPlace& place, MutableBytes out) {
   const bool compressed = plan.compressor != Compressor::None;
   const std::size_t header_bytes = record_header_bytes(layout.dims().size());
   const MutableBytes room = out.subspan(header_bytes);
@@ -112,15 +110,27 @@ EncodedChunk encode_chunk(const RowLayout& layout, Bytes rows, std::uint32_t n_r
   RecordHeader header;
   header.size = static_cast<std::uint32_t>(size);
   header.type = static_cast<std::uint16_t>(plan.codec->id);
-  header.flags = cf::kLittleEndian | cf::kRecordCheck | context.flags | flag_of(plan.compressor) | extra_flags;
+  header.flags = cf::kLittleEndian | cf::kRecordCheck | context.flags | flag_of(plan.compressor);
   header.hash = hash128(plan.float16.enabled ? Bytes(reconstructed) : rows);
   header.n_rows = n_rows;
   header.layout = layout;
   put_record_header(header, out.data());
-  const std::size_t checked = size - kRecordCheckBytes;
-  const auto check = check32(CheckDomain::Record, place.salt, place.number, out.first(checked));
-  store<std::uint32_t>(out.data() + checked, check);
-  return {header.size, check, context.cast_error};
+  return {header.size, put_record_check(out.first(size), place), context.cast_error};
+}
+
+std::uint32_t mark_continued(MutableBytes record, const ChunkPlace& place) noexcept {
+  std::byte* const flags = record.data() + kRecordFlagsAt;
+  store<std::uint64_t>(flags, load<std::uint64_t>(flags) | cf::kBatchCont);
+  return put_record_check(record, place);
+}
+
+void check_record(Bytes record, const ChunkPlace& place) {
+  const std::size_t checked = record.size() - kRecordCheckBytes;
+  const auto stored = load<std::uint32_t>(record.data() + checked);
+  const auto found = check32(CheckDomain::Record, place.salt, place.number, record.first(checked));
+  if (stored != found) {
+    fail(ErrorCode::Checksum, "record check is %08x, its %zu bytes give %08x", stored, checked, found);
+  }
 }
 
 void decode_chunk_rows(const RowLayout& layout, Bytes record, const ChunkPlace& place, Verify verify,

@@ -47,10 +47,16 @@ struct EncodedChunk {
   CastError cast_error;
 };
 
-// Encodes `rows` (n_rows of `layout`) as the record of chunk `place`; `extra_flags` (kBatchCont) are added.
-// `out` has record_bound() bytes and padding behind them.
+// Encodes `rows` (n_rows of `layout`) as the record of chunk `place`. `out` has record_bound() bytes and padding behind them.
 EncodedChunk encode_chunk(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, const ChunkPlan& plan,
-                          const ChunkPlace& place, std::uint64_t extra_flags, MutableBytes out);
+                          const ChunkPlace& place, MutableBytes out);
+
+// Sets kBatchCont in a finished record: more records of its append follow. Returns its new record_check.
+std::uint32_t mark_continued(MutableBytes record, const ChunkPlace& place) noexcept;
+
+// Error{Checksum} unless the record's last four bytes are the check of those before. At least
+// kMinRecordBytes.
+void check_record(Bytes record, const ChunkPlace& place);
 
 // Decodes rows of one record into out (range.count * row_bytes). `record` is exactly the stored record with
 // kScratchPadding readable bytes behind it. Throws Checksum, Corrupt or Unsupported; `out` may then hold

@@ -21,6 +21,7 @@
 
 #include "core/base/bytes.h"
 #include "core/base/row_layout.h"
+#include "core/format/constants.h"
 
 namespace cdd {
 
@@ -33,22 +34,6 @@ enum class CodecId : std::uint16_t {
   Levels = 5,     // a dictionary of levels, rows as ids
   Numeric = 6,    // per column: representation, predictor, bit-packing
 };
-
-// The `flags` of a CHUNK. Bits this version does not know are refused.
-namespace chunk_flags {
-inline constexpr std::uint64_t kLz4 = 1;           // the payload is LZ4-compressed (see chunk_codec.h)
-inline constexpr std::uint64_t kZstd = 2;          // the payload is zstd-compressed
-inline constexpr std::uint64_t kLittleEndian = 4;  // byte order of the items; this version writes no other
-inline constexpr std::uint64_t kBigEndian = 8;
-inline constexpr std::uint64_t kDownCast8 = 16;  // stored with smaller items than the reader returns
-inline constexpr std::uint64_t kDownCast16 = 32;
-inline constexpr std::uint64_t kDownCast32 = 64;
-inline constexpr std::uint64_t kDownCast64 = 128;
-inline constexpr std::uint64_t kDownCast128 = 256;
-inline constexpr std::uint64_t kRecordCheck = 512;  // the record ends with record_check; always set
-inline constexpr std::uint64_t kBatchCont = 1024;   // more records of this append follow
-inline constexpr std::uint64_t kBytePlanes = 2048;  // CodecId::Bytes: byte planes rather than rows
-}  // namespace chunk_flags
 
 enum class Normalise : std::uint8_t { None = 0, Mid = 1 };
 

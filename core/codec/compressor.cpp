@@ -111,4 +111,19 @@ void decompress(Compressor compressor, Bytes in, MutableBytes out) {
   if (got != out.size()) fail(ErrorCode::Corrupt, "decompressed to %zu bytes, expected %zu", got, out.size());
 }
 
+std::uint64_t zstd_content_bytes(Bytes frame) {
+  const unsigned long long bytes = ZSTD_getFrameContentSize(frame.data(), frame.size());
+  if (bytes == ZSTD_CONTENTSIZE_ERROR || bytes == ZSTD_CONTENTSIZE_UNKNOWN) {
+    fail(ErrorCode::Corrupt, "%zu bytes are not a zstd frame that says its size", frame.size());
+  }
+  return bytes;
+}
+
+void put_zstd_padding(MutableBytes out) noexcept {
+  constexpr std::size_t kFrameHeaderBytes = 8;
+  std::memset(out.data(), 0, out.size());
+  store<std::uint32_t>(out.data(), ZSTD_MAGIC_SKIPPABLE_START);
+  store<std::uint32_t>(out.data() + 4, static_cast<std::uint32_t>(out.size() - kFrameHeaderBytes));
+}
+
 }  // namespace cdd

@@ -21,4 +21,10 @@ std::size_t compress(Compressor compressor, Bytes in, MutableBytes out, int leve
 // Decompresses exactly out.size() bytes; anything else is Error{Corrupt}. Safe for untrusted input.
 void decompress(Compressor compressor, Bytes in, MutableBytes out);
 
+// The decompressed size that a zstd frame promises; Error{Corrupt} when it promises none.
+std::uint64_t zstd_content_bytes(Bytes frame);
+
+// Writes a zstd skippable frame of exactly `out.size()` bytes, 8 or more: padding that decompress passes over.
+void put_zstd_padding(MutableBytes out) noexcept;
+
 }  // namespace cdd

@@ -6,7 +6,6 @@ namespace {
 constexpr std::size_t kTypeAt = 4;
 constexpr std::size_t kDtypeAt = 6;
 constexpr std::size_t kHashAt = 8;
-constexpr std::size_t kFlagsAt = 24;
 constexpr std::size_t kDimsAt = kRecordFixedBytes;
 
 }  // namespace
@@ -17,7 +16,7 @@ std::size_t put_record_header(const RecordHeader& header, std::byte* out) noexce
   store<std::uint16_t>(out + kDtypeAt, header.layout.dtype().code());
   store<std::uint64_t>(out + kHashAt, header.hash[0]);
   store<std::uint64_t>(out + kHashAt + 8, header.hash[1]);
-  store<std::uint64_t>(out + kFlagsAt, header.flags);
+  store<std::uint64_t>(out + kRecordFlagsAt, header.flags);
   std::byte* p = out + kDimsAt;
   store<std::uint32_t>(p, header.n_rows);
   for (const std::uint32_t dim : header.layout.dims()) store<std::uint32_t>(p += 4, dim);
@@ -37,7 +36,7 @@ RecordHeader parse_record(Bytes record, Bytes* payload) {
   }
   header.type = load<std::uint16_t>(p + kTypeAt);
   header.hash = {load<std::uint64_t>(p + kHashAt), load<std::uint64_t>(p + kHashAt + 8)};
-  header.flags = load<std::uint64_t>(p + kFlagsAt);
+  header.flags = load<std::uint64_t>(p + kRecordFlagsAt);
   const DType dtype(load<std::uint16_t>(p + kDtypeAt));
   if (!dtype.is_known()) fail(ErrorCode::Unsupported, "record has unknown dtype code 0x%04x", unsigned{dtype.code()});
 

@@ -11,14 +11,9 @@
 #include "core/base/bytes.h"
 #include "core/base/hash.h"
 #include "core/base/row_layout.h"
+#include "core/format/constants.h"
 
 namespace cdd {
-
-inline constexpr std::size_t kRecordFixedBytes = 32;
-inline constexpr std::size_t kRecordCheckBytes = 4;
-inline constexpr std::uint64_t kRecordAlignment = 8;
-// The smallest record: a 1-d chunk (one dimension, the terminating zero) with an empty payload.
-inline constexpr std::uint32_t kMinRecordBytes = kRecordFixedBytes + 4 + 4 + kRecordCheckBytes;
 
 struct RecordHeader {
   std::uint32_t size = 0;

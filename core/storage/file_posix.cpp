@@ -1,0 +1,198 @@
+#include "core/storage/file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <limits>
+
+static_assert(sizeof(off_t) == 8, "files beyond 2 GiB need 64-bit offsets");
+
+namespace cdd {
+namespace {
+
+constexpr std::size_t kMaxParts = 64;  // of one pwritev; POSIX promises no more than 16, Linux and macOS 1024
+
+template <class Call>
+auto retry(Call&& call) {
+  for (;;) {
+    const auto result = call();
+    if (result >= 0 || errno != EINTR) return result;
+  }
+}
+
+int open_or_fail(const std::string& path, int flags) {
+  const int fd = retry([&] { return ::open(path.c_str(), flags | O_CLOEXEC, 0666); });
+  if (fd < 0) fail_io(errno, "cannot open %s", path.c_str());
+  return fd;
+}
+
+off_t checked_offset(std::uint64_t offset, const std::string& path) {
+  if (offset > static_cast<std::uint64_t>(std::numeric_limits<off_t>::max())) {
+    fail_io(EFBIG, "offset 0x%llx in %s", static_cast<unsigned long long>(offset), path.c_str());
+  }
+  return static_cast<off_t>(offset);
+}
+
+void lock_or_fail(int fd, const std::string& path) {
+  if (retry([&] { return ::flock(fd, LOCK_EX | LOCK_NB); }) == 0) return;
+  if (errno == EWOULDBLOCK) fail_io(errno, "another writer has %s open", path.c_str());
+  fail_io(errno, "cannot lock %s", path.c_str());
+}
+
+bool is_still_named(int fd, const std::string& path) {
+  struct stat held {};
+  struct stat named {};
+  if (::fstat(fd, &held) != 0) fail_io(errno, "cannot stat %s", path.c_str());
+  if (::stat(path.c_str(), &named) != 0) return false;
+  return held.st_dev == named.st_dev && held.st_ino == named.st_ino;
+}
+
+std::string directory_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+std::string temporary_beside(const std::string& path) {
+  static std::atomic<unsigned> counter{0};
+  const std::size_t slash = path.rfind('/');
+  const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
+  char suffix[64];
+  std::snprintf(suffix, sizeof suffix, ".%ld-%u.tmp", static_cast<long>(::getpid()), counter.fetch_add(1));
+  // A long name leaves no room for the suffix: NAME_MAX is 255 nearly everywhere.
+  return directory_of(path) + "/." + name.substr(0, 200) + suffix;
+}
+
+void sync_directory(const std::string& path) {
+  const int fd = retry([&] { return ::open(directory_of(path).c_str(), O_RDONLY | O_CLOEXEC); });
+  if (fd < 0) return;  // a directory that cannot be opened cannot be synced; the file itself is
+  ::fsync(fd);
+  ::close(fd);
+}
+
+}  // namespace
+
+std::unique_ptr<FileStorage> FileStorage::open(const std::string& path, Access access) {
+  for (;;) {
+    const int fd = open_or_fail(path, access == Access::Append ? O_RDWR : O_RDONLY);
+    std::unique_ptr<FileStorage> file(new FileStorage(fd, path));
+    struct stat info {};
+    if (::fstat(fd, &info) != 0) fail_io(errno, "cannot stat %s", path.c_str());
+    if (S_ISDIR(info.st_mode)) fail_io(EISDIR, "cannot open %s", path.c_str());
+    if (access == Access::Read) return file;
+    lock_or_fail(fd, path);
+    // Another writer may have replaced the file between open and lock: then this handle is to a dead one.
+    if (is_still_named(fd, path)) return file;
+  }
+}
+
+std::unique_ptr<FileStorage> FileStorage::create(const std::string& path, bool replace) {
+  std::unique_ptr<FileStorage> old;
+  if (::access(path.c_str(), F_OK) == 0) {
+    if (!replace) fail_io(EEXIST, "cannot create %s", path.c_str());
+    old = open(path, Access::Append);
+  }
+  std::string temporary = temporary_beside(path);
+  const int fd = retry([&] { return ::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666); });
+  if (fd < 0) fail_io(errno, "cannot create %s", path.c_str());
+  std::unique_ptr<FileStorage> file(new FileStorage(fd, path));
+  file->temporary_ = std::move(temporary);
+  file->replace_ = replace;
+  file->replaced_ = std::move(old);
+  lock_or_fail(fd, path);
+  return file;
+}
+
+void FileStorage::publish() {
+  if (temporary_.empty()) return;
+  if (::fsync(handle_) != 0) fail_io(errno, "cannot sync %s", path_.c_str());
+  if (replace_) {
+    if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_io(errno, "cannot create %s", path_.c_str());
+  } else if (::link(temporary_.c_str(), path_.c_str()) == 0) {
+    ::unlink(temporary_.c_str());
+  } else if (errno == EPERM || errno == ENOTSUP || errno == ENOSYS) {
+    // No hard links here (FAT, some network mounts): the check and the rename are then two steps.
+    if (::access(path_.c_str(), F_OK) == 0) fail_io(EEXIST, "cannot create %s", path_.c_str());
+    if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_io(errno, "cannot create %s", path_.c_str());
+  } else {
+    fail_io(errno, "cannot create %s", path_.c_str());
+  }
+  temporary_.clear();
+  replaced_.reset();
+  sync_directory(path_);
+}
+
+FileStorage::~FileStorage() {
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  ::close(handle_);
+}
+
+Bytes FileStorage::read_at(std::uint64_t offset, std::size_t n, Scratch& scratch) const {
+  const MutableBytes out = scratch.get(n);
+  std::size_t done = 0;
+  while (done < n) {
+    const off_t at = checked_offset(offset + done, path_);
+    const ssize_t got = retry([&] { return ::pread(handle_, out.data() + done, n - done, at); });
+    if (got < 0) fail_io(errno, "cannot read %s", path_.c_str());
+    if (got == 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  return out.first(done);
+}
+
+void FileStorage::write_at(std::uint64_t offset, std::span<const Bytes> parts) {
+  std::array<iovec, kMaxParts> vectors;
+  std::size_t first = 0;  // first part not wholly written, of which `skip` bytes are
+  std::size_t skip = 0;
+  while (first < parts.size()) {
+    const std::size_t count = std::min(parts.size() - first, kMaxParts);
+    for (std::size_t i = 0; i < count; ++i) {
+      const Bytes part = parts[first + i].subspan(i == 0 ? skip : 0);
+      vectors[i] = {const_cast<std::byte*>(part.data()), part.size()};
+    }
+    const off_t at = checked_offset(offset, path_);
+    const ssize_t got = retry([&] { return ::pwritev(handle_, vectors.data(), static_cast<int>(count), at); });
+    if (got < 0) fail_io(errno, "cannot write %s", path_.c_str());
+    offset += static_cast<std::uint64_t>(got);
+    auto written = static_cast<std::size_t>(got);
+    while (first < parts.size() && written >= parts[first].size() - skip) {
+      written -= parts[first++].size() - skip;
+      skip = 0;
+    }
+    skip += written;
+  }
+}
+
+std::uint64_t FileStorage::size() const {
+  struct stat info {};
+  if (::fstat(handle_, &info) != 0) fail_io(errno, "cannot stat %s", path_.c_str());
+  return static_cast<std::uint64_t>(info.st_size);
+}
+
+void FileStorage::truncate(std::uint64_t size) {
+  const off_t to = checked_offset(size, path_);
+  if (retry([&] { return ::ftruncate(handle_, to); }) != 0) fail_io(errno, "cannot resize %s", path_.c_str());
+}
+
+void FileStorage::sync() {
+#if defined(__APPLE__)
+  // fsync on macOS leaves data in the drive's cache; F_FULLFSYNC does not, but not every file system has it.
+  if (::fcntl(handle_, F_FULLFSYNC) == 0) return;
+  const int result = ::fsync(handle_);
+#else
+  const int result = ::fdatasync(handle_);
+#endif
+  if (result != 0) fail_io(errno, "cannot sync %s", path_.c_str());
+}
+
+std::uint64_t process_id() noexcept { return static_cast<std::uint64_t>(::getpid()); }
+
+}  // namespace cdd

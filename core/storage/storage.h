@@ -1,0 +1,45 @@
+// Bytes at offsets: what the store knows of files and memory. Positional only, no cursor to share.
+//
+// Backends: FileStorage (file.h), MappedStorage (mapped_file.h), MemoryStorage and ViewStorage (memory.h).
+// Reads may run in any number of threads, beside one writer. Errors are Error{Io} with the OS's errno.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "core/base/bytes.h"
+#include "core/base/scratch.h"
+
+namespace cdd {
+
+class Storage {
+ public:
+  virtual ~Storage() = default;
+
+  // Up to `n` bytes at `offset`: fewer only where the storage ends. The span points into the storage itself or
+  // into `scratch`; it stays valid until the next use of that scratch, is followed by kScratchPadding readable
+  // bytes, and may change under the reader where a writer is at work.
+  virtual Bytes read_at(std::uint64_t offset, std::size_t n, Scratch& scratch) const = 0;
+
+  // Writes `parts` one after the other at `offset`, extending the storage (a gap reads as zeros).
+  virtual void write_at(std::uint64_t offset, std::span<const Bytes> parts) = 0;
+
+  virtual std::uint64_t size() const = 0;
+
+  // Sets the size; new bytes read as zeros.
+  virtual void truncate(std::uint64_t size) = 0;
+
+  // Returns when everything written before is durable.
+  virtual void sync() = 0;
+
+  // For error texts: a path, "<memory>", ...
+  virtual const std::string& name() const noexcept = 0;
+
+  void write_at(std::uint64_t offset, Bytes bytes) { write_at(offset, std::span<const Bytes>(&bytes, 1)); }
+};
+
+// Exactly `n` bytes, or Error{Truncated}.
+Bytes read_exactly(const Storage& storage, std::uint64_t offset, std::size_t n, Scratch& scratch);
+
+}  // namespace cdd

@@ -1,0 +1,240 @@
+#include "core/store/block_walk.h"
+
+#include <algorithm>
+
+#include "core/base/hash.h"
+
+namespace cdd {
+namespace {
+
+constexpr std::size_t kScanSlots = 2048;  // of one read while scanning: 64 KiB
+constexpr std::uint32_t kCommitFlags = slot_flags::kCommit | slot_flags::kSynced;
+
+std::optional<Slot> chunk_slot(const std::byte* bytes, std::uint64_t salt, std::uint64_t chunk) {
+  std::optional<Slot> slot = parse_slot(bytes, salt, chunk);
+  if (slot && !slot->is_chunk()) slot.reset();
+  return slot;
+}
+
+bool is_commit_at(const std::optional<Slot>& slot, std::uint64_t position) {
+  return slot && (slot->flags & kCommitFlags) == kCommitFlags && slot->record_check == position;
+}
+
+}  // namespace
+
+BlockWalk::BlockWalk(const Storage& storage, const Metadata& metadata, std::uint64_t first_block)
+    : storage_(storage), salt_(metadata.check_salt()), geometry_(metadata.geometry()) {
+  add_block(first_block, 0);
+  while (follow_link()) {
+  }
+}
+
+void BlockWalk::add_block(std::uint64_t offset, std::uint64_t row_begin) {
+  Block block{offset, row_begin, std::nullopt};
+  const Bytes head = storage_.read_at(offset, kBlockHeaderBytes, scratch(Stage::Record));
+  if (head.size() == kBlockHeaderBytes && is_plain_block(head.data())) {
+    block.plain = read_plain_block(storage_, offset, geometry_.capacity(blocks_.size()), row_begin);
+  }
+  blocks_.push_back(std::move(block));
+}
+
+bool BlockWalk::follow_link() {
+  const std::uint64_t k = blocks_.size() - 1;
+  const std::optional<Successor> next = successor_of(k);
+  if (!next) return false;
+  const std::uint64_t size = storage_.size();
+  const std::uint64_t own_end = blocks_[k].offset + (blocks_[k].plain ? kBlockHeaderBytes : geometry_.block_bytes(k));
+  const std::uint64_t needed = blocks_[k].plain ? kBlockHeaderBytes : geometry_.block_bytes(k + 1);
+  if (next->offset < own_end || next->offset > size || size - next->offset < needed) {
+    // Links are written before the file is synced: past the end, it is a link that outlived its block in a
+    // crash. In a sealed block that cannot be, since sealing follows the sync.
+    if (is_sealed(k)) {
+      fail(ErrorCode::Truncated, "%s was cut: index block %llu should be at 0x%llx, the file has %llu bytes",
+           storage_.name().c_str(), static_cast<unsigned long long>(k + 1),
+           static_cast<unsigned long long>(next->offset), static_cast<unsigned long long>(size));
+    }
+    return false;
+  }
+  add_block(next->offset, next->row_begin);
+  return true;
+}
+
+std::optional<BlockWalk::Successor> BlockWalk::successor_of(std::uint64_t k) const {
+  const Block& block = blocks_[k];
+  if (block.plain) {
+    if (block.plain->next == 0) return std::nullopt;
+    const auto& slots = block.plain->slots;
+    const auto last = std::find_if(slots.rbegin(), slots.rend(), [](const auto& slot) { return slot.has_value(); });
+    return Successor{block.plain->next, last == slots.rend() ? block.row_begin : (*last)->row_end};
+  }
+  const std::uint32_t capacity = geometry_.capacity(k);
+  const Bytes bytes =
+      storage_.read_at(slot_offset(k, capacity - 1), 2 * kSlotBytes, scratch(Stage::Record));
+  if (bytes.size() < 2 * kSlotBytes) return std::nullopt;
+  const auto link = parse_slot(bytes.data() + kSlotBytes, salt_, kLinkKey | k);
+  if (link && link->has(slot_flags::kLink)) return Successor{link->offset, link->row_end};
+
+  // A damaged link heals itself: the next block's place follows from the last record's end.
+  const std::uint64_t last_chunk = geometry_.first_chunk(k) + capacity - 1;
+  const auto last = chunk_slot(bytes.data(), salt_, last_chunk);
+  if (!last || last->offset > storage_.size()) return std::nullopt;
+  const std::uint64_t offset = align_block(last->offset + last->size);
+  if (!is_slot_block(offset, k + 1)) return std::nullopt;
+  return Successor{offset, last->row_end};
+}
+
+// Whether `offset` holds block k's header and, as proof that it is in use, a valid first slot.
+bool BlockWalk::is_slot_block(std::uint64_t offset, std::uint64_t k) const {
+  const Bytes bytes = storage_.read_at(offset, kBlockHeaderBytes + kSlotBytes, scratch(Stage::Record));
+  if (bytes.size() < kBlockHeaderBytes + kSlotBytes) return false;
+  std::byte expected[kBlockHeaderBytes];
+  put_block_header(geometry_.block_bytes(k), expected);
+  return std::equal(expected, expected + kBlockHashAt, bytes.data()) &&
+         parse_slot(bytes.data() + kBlockHeaderBytes, salt_, geometry_.first_chunk(k)).has_value();
+}
+
+bool BlockWalk::is_sealed(std::uint64_t k) const {
+  if (blocks_[k].plain) return true;
+  const auto block_bytes = static_cast<std::size_t>(geometry_.block_bytes(k));
+  const Bytes block = storage_.read_at(blocks_[k].offset, block_bytes, scratch(Stage::Record));
+  if (block.size() < block_bytes) return false;
+  const Hash128 hash = {load<std::uint64_t>(block.data() + kBlockHashAt),
+                        load<std::uint64_t>(block.data() + kBlockHashAt + 8)};
+  return hash != Hash128{} && hash128(block.subspan(kBlockHeaderBytes)) == hash;
+}
+
+std::vector<std::optional<Slot>> BlockWalk::read_slots(std::uint64_t first, std::size_t count) const {
+  std::vector<std::optional<Slot>> slots;
+  slots.reserve(count);
+  while (slots.size() < count) {
+    const std::uint64_t chunk = first + slots.size();
+    const std::uint64_t k = geometry_.block_of(chunk);
+    const std::uint64_t position = chunk - geometry_.first_chunk(k);
+    const auto run = static_cast<std::size_t>(
+        std::min<std::uint64_t>(count - slots.size(), geometry_.capacity(k) - position));
+    if (k < blocks_.size() && blocks_[k].plain) {
+      const auto& plain = blocks_[k].plain->slots;
+      for (std::size_t i = 0; i < run; ++i) {
+        slots.push_back(position + i < plain.size() ? plain[position + i] : std::nullopt);
+      }
+      continue;
+    }
+    const Bytes bytes = k < blocks_.size()
+                            ? storage_.read_at(slot_offset(k, position), run * kSlotBytes, scratch(Stage::Record))
+                            : Bytes{};
+    for (std::size_t i = 0; i < run; ++i) {
+      const bool there = (i + 1) * kSlotBytes <= bytes.size();
+      slots.push_back(there ? chunk_slot(bytes.data() + i * kSlotBytes, salt_, chunk + i) : std::nullopt);
+    }
+  }
+  return slots;
+}
+
+std::optional<BlockWalk::Tail> BlockWalk::find_clean_tail() const {
+  const std::uint64_t k = blocks_.size() - 1;
+  const std::uint32_t capacity = geometry_.capacity(k);
+  const auto is_zero = [&](std::uint64_t position) {
+    const Bytes bytes = storage_.read_at(slot_offset(k, position), kSlotBytes, scratch(Stage::Record));
+    return bytes.size() < kSlotBytes || is_zero_slot(bytes.data());
+  };
+  std::uint64_t low = 0;                               // every slot before is in use
+  std::uint64_t high = std::uint64_t{capacity} + 1;    // the link position is the last one
+  while (low < high) {
+    const std::uint64_t middle = low + (high - low) / 2;
+    if (is_zero(middle)) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  if (low == 0) return std::nullopt;
+  const std::uint64_t position = low - 1;
+  const std::uint64_t key = position == capacity ? kLinkKey | k : geometry_.first_chunk(k) + position;
+  const Bytes bytes = storage_.read_at(slot_offset(k, position), kSlotBytes, scratch(Stage::Record));
+  if (bytes.size() < kSlotBytes) return std::nullopt;
+  const auto slot = parse_slot(bytes.data(), salt_, key);
+  // Only one commit slot is ever in a file, and it says where it stands, so a search that damage led astray
+  // cannot end on it.
+  if (!is_commit_at(slot, position)) return std::nullopt;
+  Tail tail;
+  tail.slots.resize(static_cast<std::size_t>(position));
+  tail.clean = true;
+  tail.end = slot->offset;
+  tail.rows = slot->row_end;
+  return tail;
+}
+
+BlockWalk::Tail BlockWalk::scan_tail() const {
+  const std::uint64_t k = blocks_.size() - 1;
+  Tail tail;
+  if (blocks_[k].plain) {
+    tail.slots = blocks_[k].plain->slots;
+    tail.clean = true;
+    tail.end = storage_.size();
+    return tail;
+  }
+  const std::uint64_t first = geometry_.first_chunk(k);
+  const std::uint64_t capacity = geometry_.capacity(k);
+  std::vector<std::optional<Slot>> found;  // valid slots of any kind, the link position last
+  found.reserve(static_cast<std::size_t>(capacity) + 1);
+  std::size_t used = 0;  // after the last slot that proves durability: what is damaged before it is damage
+  while (found.size() <= capacity) {
+    const std::size_t batch = std::min<std::size_t>(kScanSlots, static_cast<std::size_t>(capacity) + 1 - found.size());
+    const Bytes bytes = storage_.read_at(slot_offset(k, found.size()), batch * kSlotBytes, scratch(Stage::Record));
+    for (std::size_t i = 0; i < batch; ++i) {
+      const std::uint64_t position = found.size();
+      const std::uint64_t key = position == capacity ? kLinkKey | k : first + position;
+      const bool there = (i + 1) * kSlotBytes <= bytes.size();
+      found.push_back(there ? parse_slot(bytes.data() + i * kSlotBytes, salt_, key) : std::nullopt);
+      const auto& slot = found.back();
+      const bool commit = is_commit_at(slot, position);
+      if (commit || (slot && slot->is_chunk() && slot->has(slot_flags::kSynced))) used = found.size();
+      if (commit) tail.end = slot->offset;
+    }
+  }
+  std::size_t n = 0;
+  for (; n < capacity; ++n) {
+    const auto& slot = found[n];
+    if (is_commit_at(slot, n)) break;
+    if (!(slot && slot->is_chunk()) && n >= used) break;
+  }
+  tail.clean = is_commit_at(found[n], n);
+  if (tail.clean) tail.rows = found[n]->row_end;
+  found.resize(n);
+  for (auto& slot : found) {
+    if (slot && !slot->is_chunk()) slot.reset();
+  }
+  tail.slots = std::move(found);
+  return tail;
+}
+
+CommittedEnd BlockWalk::find_end() const {
+  const std::uint64_t k = blocks_.size() - 1;
+  std::optional<Tail> clean;
+  if (!blocks_[k].plain) clean = find_clean_tail();
+  const Tail tail = clean ? std::move(*clean) : scan_tail();
+  CommittedEnd end;
+  end.clean = tail.clean;
+  end.end = tail.end;
+  end.chunks = geometry_.first_chunk(k) + tail.slots.size();
+  end.rows = tail.rows;
+  if (tail.clean && !blocks_[k].plain) return end;
+
+  // Whole appends only: step back over chunks of one that has no END yet, into earlier blocks if need be.
+  // A damaged slot cannot say; it was durable, so it stays.
+  std::uint64_t n = end.chunks;
+  std::optional<Slot> last;
+  const auto slot_before = [&](std::uint64_t chunk) {
+    return chunk > geometry_.first_chunk(k) ? tail.slots[static_cast<std::size_t>(chunk - geometry_.first_chunk(k) - 1)]
+                                            : read_slots(chunk - 1, 1).front();
+  };
+  while (n > 0 && (last = slot_before(n)) && !last->has(slot_flags::kEnd)) --n;
+  end.chunks = n;
+  for (std::uint64_t i = n; i > 0 && !(last = slot_before(i)); --i) {
+  }
+  end.rows = last ? last->row_end : 0;
+  if (n == 0) end.rows = 0;
+  return end;
+}
+
+}  // namespace cdd

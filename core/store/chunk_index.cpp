@@ -1,0 +1,186 @@
+#include "core/store/chunk_index.h"
+
+#include <algorithm>
+#include <bit>
+#include <memory>
+#include <vector>
+
+namespace cdd {
+namespace {
+
+constexpr std::size_t kRefreshSlots = 64;  // of one read while following a live file: 2 KiB
+
+}  // namespace
+
+ChunkIndex::ChunkIndex(const Storage& storage, const Metadata& metadata, std::uint64_t first_block)
+    : walk_(storage, metadata, first_block) {
+  const CommittedEnd end = walk_.find_end();
+  rows_.store(end.rows, std::memory_order_release);
+  chunks_.store(end.chunks, std::memory_order_release);
+}
+
+ChunkIndex::~ChunkIndex() {
+  for (std::size_t t = 0; t < kTables; ++t) {
+    Table* const table = tables_[t].load(std::memory_order_relaxed);
+    if (table == nullptr) continue;
+    for (std::size_t i = 0; i < kFirstTablePages << t; ++i) delete table[i].load(std::memory_order_relaxed);
+    delete[] table;
+  }
+}
+
+// Table t holds pages [64 * (2^t - 1), 64 * (2^(t+1) - 1)), so no table ever moves. The caller holds the mutex
+// or knows that the table exists.
+std::atomic<ChunkIndex::Page*>& ChunkIndex::page_pointer(std::uint64_t page) const {
+  const auto t = static_cast<std::size_t>(std::bit_width(page / kFirstTablePages + 1)) - 1;
+  Table* table = tables_[t].load(std::memory_order_acquire);
+  if (table == nullptr) {
+    table = new Table[kFirstTablePages << t]();
+    tables_[t].store(table, std::memory_order_release);
+  }
+  return table[page - kFirstTablePages * ((std::uint64_t{1} << t) - 1)];
+}
+
+const ChunkIndex::Page& ChunkIndex::page_with(std::uint64_t chunk) const {
+  const std::uint64_t number = chunk / kPageEntries;
+  const auto t = static_cast<std::size_t>(std::bit_width(number / kFirstTablePages + 1)) - 1;
+  if (tables_[t].load(std::memory_order_acquire) != nullptr) {
+    const Page* const page = page_pointer(number).load(std::memory_order_acquire);
+    if (page != nullptr && page->filled.load(std::memory_order_acquire) > chunk % kPageEntries) return *page;
+  }
+  const std::lock_guard lock(mutex_);
+  return load_page(number, chunks());
+}
+
+const ChunkIndex::Page& ChunkIndex::load_page(std::uint64_t number, std::uint64_t chunks) const {
+  std::atomic<Page*>& pointer = page_pointer(number);
+  Page* page = pointer.load(std::memory_order_relaxed);
+  const std::uint64_t first = number * kPageEntries;
+  const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(kPageEntries, chunks - first));
+  if (page == nullptr) {
+    auto fresh = std::make_unique<Page>();
+    if (first > 0) {
+      // One slot tells where this page begins; only when it is damaged must the page before be loaded.
+      const auto before = walk_.read_slots(first - 1, 1).front();
+      if (before) {
+        fresh->row_begin = before->row_end;
+        fresh->data_end = before->offset + before->size;
+      } else {
+        const Page& previous = load_page(number - 1, first);
+        fresh->follows_damage = true;
+        fresh->row_begin = previous.row_end[kPageEntries - 1];
+        fresh->data_end = previous.data_end;
+      }
+    }
+    fill_page(*fresh, first, count);
+    page = fresh.release();
+    pointer.store(page, std::memory_order_release);
+  } else if (page->filled.load(std::memory_order_relaxed) < count) {
+    fill_page(*page, first, count);
+  }
+  return *page;
+}
+
+// Adds entries up to `count`. A slot that is damaged, or contradicts the ones before it, becomes an entry of no
+// rows: every other chunk keeps its rows.
+void ChunkIndex::fill_page(Page& page, std::uint64_t first, std::uint32_t count) const {
+  const std::uint32_t filled = page.filled.load(std::memory_order_relaxed);
+  const auto slots = walk_.read_slots(first + filled, count - filled);
+  std::uint64_t row_end = filled == 0 ? page.row_begin : page.row_end[filled - 1];
+  for (std::uint32_t i = filled; i < count; ++i) {
+    const auto& slot = slots[i - filled];
+    const bool sound = slot && slot->size >= kMinRecordBytes && slot->offset >= page.data_end &&
+                       slot->offset + slot->size > slot->offset && slot->row_end > row_end;
+    if (sound) {
+      row_end = slot->row_end;
+      page.data_end = slot->offset + slot->size;
+      page.offset[i] = slot->offset;
+      page.size[i] = slot->size;
+      page.record_check[i] = slot->record_check;
+    }
+    page.row_end[i] = row_end;
+  }
+  page.filled.store(count, std::memory_order_release);
+}
+
+ChunkEntry ChunkIndex::entry(std::uint64_t chunk) const {
+  const Page& page = page_with(chunk);
+  const std::size_t i = chunk % kPageEntries;
+  ChunkEntry entry;
+  entry.offset = page.offset[i];
+  entry.size = page.size[i];
+  entry.record_check = page.record_check[i];
+  entry.row_end = page.row_end[i];
+  entry.row_begin = i == 0 ? page.row_begin : page.row_end[i - 1];
+  entry.follows_damage = i == 0 ? page.follows_damage : page.size[i - 1] == 0;
+  return entry;
+}
+
+std::uint64_t ChunkIndex::page_of_row(std::uint64_t row, std::uint64_t chunks) const {
+  const std::uint64_t pages = (chunks + kPageEntries - 1) / kPageEntries;
+  const auto ends_after = [&](std::uint64_t page) {
+    const std::uint64_t last = std::min(page * kPageEntries + kPageEntries, chunks) - 1;
+    return page_with(last).row_end[last % kPageEntries] > row;
+  };
+  // Chunks have about as many rows each, so a proportional guess is nearly always right.
+  std::uint64_t low = 0;
+  std::uint64_t high = pages - 1;
+  const auto guess = static_cast<std::uint64_t>(static_cast<double>(row) / static_cast<double>(rows()) *
+                                                static_cast<double>(pages));
+  for (std::uint64_t probe = std::min(guess, high); low < high; probe = low + (high - low) / 2) {
+    if (!ends_after(probe)) {
+      low = probe + 1;
+    } else if (probe == 0 || !ends_after(probe - 1)) {
+      return probe;
+    } else {
+      high = probe - 1;
+    }
+  }
+  return low;
+}
+
+std::uint64_t ChunkIndex::chunk_of_row(std::uint64_t row) const {
+  const std::uint64_t chunks = this->chunks();
+  const std::uint64_t number = page_of_row(row, chunks);
+  const std::uint64_t first = number * kPageEntries;
+  const auto count = static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(kPageEntries, chunks - first));
+  const Page& page = page_with(first + static_cast<std::uint64_t>(count) - 1);
+  const auto begin = page.row_end.begin();
+  return first + static_cast<std::uint64_t>(std::upper_bound(begin, begin + count, row) - begin);
+}
+
+bool ChunkIndex::refresh() {
+  const std::lock_guard lock(mutex_);
+  const BlockGeometry& geometry = walk_.geometry();
+  const std::uint64_t before = chunks();
+  std::uint64_t next = before;  // chunks seen; those up to the last END are whole appends
+  std::uint64_t chunks = before;
+  std::uint64_t rows = this->rows();
+  std::uint64_t seen_rows = rows;
+  for (bool more = true; more;) {
+    if (next == geometry.first_chunk(walk_.blocks().size()) && !walk_.follow_link()) break;
+    const std::uint64_t block_end = geometry.first_chunk(walk_.blocks().size());
+    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kRefreshSlots, block_end - next));
+    const auto slots = walk_.read_slots(next, count);
+    std::size_t durable = 0;  // a SYNCED slot proves those before it: where they are invalid, it is by damage
+    for (std::size_t i = 0; i < count; ++i) {
+      if (slots[i] && slots[i]->has(slot_flags::kSynced)) durable = i;
+    }
+    std::size_t i = 0;
+    for (; i < count && (slots[i] || i < durable); ++i) {
+      if (!slots[i]) continue;
+      seen_rows = std::max(seen_rows, slots[i]->row_end);
+      if (!slots[i]->has(slot_flags::kEnd)) continue;
+      chunks = next + i + 1;
+      rows = seen_rows;
+    }
+    next += i;
+    more = i == count;
+  }
+  if (chunks == before) return false;
+  // In this order: whoever sees the rows finds their chunks.
+  chunks_.store(chunks, std::memory_order_release);
+  rows_.store(rows, std::memory_order_release);
+  return true;
+}
+
+}  // namespace cdd

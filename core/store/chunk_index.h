@@ -1,0 +1,80 @@
+// A reader's picture of the index: row -> chunk -> place of its record, loaded page by page as it is asked for.
+//
+// Lookups take no lock once a page is loaded: pages never move, entries never change once published, and
+// refresh() only adds entries behind those that readers may see. Loading and refreshing take a mutex.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+
+#include "core/store/block_walk.h"
+
+namespace cdd {
+
+// One committed chunk.
+struct ChunkEntry {
+  std::uint64_t offset = 0;
+  std::uint64_t row_begin = 0;
+  std::uint64_t row_end = 0;
+  std::uint32_t size = 0;  // 0: its slot is damaged, so the chunk cannot be found
+  std::uint32_t record_check = 0;
+  // The slot before is damaged: row_begin is that chunk's, and only the record knows how many rows are its own.
+  bool follows_damage = false;
+
+  bool is_damaged() const noexcept { return size == 0; }
+};
+
+class ChunkIndex {
+ public:
+  ChunkIndex(const Storage& storage, const Metadata& metadata, std::uint64_t first_block);
+  ~ChunkIndex();
+  ChunkIndex(const ChunkIndex&) = delete;
+  ChunkIndex& operator=(const ChunkIndex&) = delete;
+
+  // Committed rows and chunks as of the last refresh. All rows below rows() can be looked up.
+  std::uint64_t rows() const noexcept { return rows_.load(std::memory_order_acquire); }
+  std::uint64_t chunks() const noexcept { return chunks_.load(std::memory_order_acquire); }
+
+  // Looks for appends made since. Returns whether there were any.
+  bool refresh();
+
+  // The entry of chunk i < chunks().
+  ChunkEntry entry(std::uint64_t chunk) const;
+
+  // The first chunk whose row_end is above `row` < rows(): the one that holds it, unless that one is damaged.
+  std::uint64_t chunk_of_row(std::uint64_t row) const;
+
+ private:
+  static constexpr std::size_t kPageEntries = 128;
+  static constexpr std::size_t kFirstTablePages = 64;
+  static constexpr std::size_t kTables = 32;  // each twice as long as the one before
+
+  // Column-wise, so that the search for a row touches little memory. Entries below `filled` never change.
+  struct Page {
+    std::atomic<std::uint32_t> filled{0};
+    std::uint64_t row_begin = 0;   // rows before the page
+    std::uint64_t data_end = 0;    // where the record before entry `filled` ends; only for filling
+    bool follows_damage = false;   // the slot before the page is damaged
+    std::array<std::uint64_t, kPageEntries> row_end{};
+    std::array<std::uint64_t, kPageEntries> offset{};
+    std::array<std::uint32_t, kPageEntries> size{};
+    std::array<std::uint32_t, kPageEntries> record_check{};
+  };
+  using Table = std::atomic<Page*>;
+
+  const Page& page_with(std::uint64_t chunk) const;
+  const Page& load_page(std::uint64_t page, std::uint64_t chunks) const;
+  std::atomic<Page*>& page_pointer(std::uint64_t page) const;
+  void fill_page(Page& page, std::uint64_t first, std::uint32_t count) const;
+  std::uint64_t page_of_row(std::uint64_t row, std::uint64_t chunks) const;
+
+  mutable std::mutex mutex_;  // guards walk_ and the making and filling of pages
+  BlockWalk walk_;
+  mutable std::array<std::atomic<Table*>, kTables> tables_{};
+  std::atomic<std::uint64_t> chunks_{0};
+  std::atomic<std::uint64_t> rows_{0};
+};
+
+}  // namespace cdd

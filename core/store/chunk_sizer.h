@@ -1,0 +1,36 @@
+// How many rows the next chunk gets, so that its record is about as long as asked.
+//
+// The only way to know how well rows compress is to compress them, so the size follows what the chunks so far
+// came to. Until the first chunk that is long enough, attempts double.
+#pragma once
+
+#include <cstdint>
+
+#include "core/base/row_layout.h"
+
+namespace cdd {
+
+class ChunkSizer {
+ public:
+  // `fixed_rows` not 0: always that many. Otherwise records of about `target_bytes`, chunks of at most
+  // `max_raw_bytes` (one row at least).
+  ChunkSizer(const RowLayout& layout, std::uint32_t fixed_rows, std::uint32_t target_bytes,
+             std::uint64_t max_raw_bytes);
+
+  std::uint32_t rows() const noexcept { return rows_; }
+
+  // Told that a chunk of rows() rows came to `record_bytes`. False: it is far too short and rows() has grown, so
+  // collect more rows and encode again. True: keep it.
+  bool accept(std::uint32_t record_bytes) noexcept;
+
+ private:
+  std::uint32_t limit(double rows) const noexcept;
+
+  bool fixed_;
+  bool settled_ = false;
+  std::uint32_t target_bytes_;
+  std::uint32_t max_rows_;
+  std::uint32_t rows_;
+};
+
+}  // namespace cdd

@@ -1,0 +1,174 @@
+#include "core/store/reader.h"
+
+#include <algorithm>
+
+#include "core/format/record.h"
+
+namespace cdd {
+namespace {
+
+using ull = unsigned long long;  // for printf
+
+const RowLayout kUnset;
+
+}  // namespace
+
+Reader::Reader(std::shared_ptr<Storage> storage, const ReaderOptions& options)
+    : storage_(std::move(storage)),
+      options_(options),
+      header_(read_header(*storage_)),
+      index_(*storage_, header_.metadata, header_.first_block),
+      file_bytes_(storage_->size()) {
+  load_layout();
+}
+
+// A store created without a layout has it from its first record, or the first one that is not damaged.
+void Reader::load_layout() {
+  if (header_.metadata.layout.is_set()) {
+    layout_ = header_.metadata.layout;
+  } else {
+    for (std::uint64_t chunk = 0; chunk < chunks() && !layout_.is_set(); ++chunk) {
+      const ChunkEntry entry = index_.entry(chunk);
+      if (entry.is_damaged()) continue;
+      try {
+        const Bytes record = read_record(chunk, entry);
+        check_record(record, {header_.metadata.check_salt(), chunk});
+        Bytes payload;
+        layout_ = parse_record(record, &payload).layout;
+      } catch (const Error&) {
+        if (chunk + 1 == chunks()) throw;
+      }
+    }
+  }
+  if (layout_.is_set()) layout_known_.store(true, std::memory_order_release);
+}
+
+const RowLayout& Reader::layout() const noexcept {
+  return layout_known_.load(std::memory_order_acquire) ? layout_ : kUnset;
+}
+
+void Reader::read_into(RowRange range, MutableBytes out) const {
+  const std::uint64_t rows = this->rows();
+  if (range.first > rows || range.count > rows - range.first) {
+    fail(ErrorCode::OutOfRange, "rows %llu to %llu are not within the store's %llu", ull{range.first},
+         ull{range.first} + range.count, ull{rows});
+  }
+  const std::uint64_t row_bytes = layout().row_bytes();
+  if (out.size() != range.count * row_bytes) {
+    fail(ErrorCode::InvalidArgument, "%llu rows of %llu bytes need a buffer of %llu bytes, got %zu", ull{range.count},
+         ull{row_bytes}, ull{range.count} * row_bytes, out.size());
+  }
+  if (range.count == 0) return;
+  const std::uint64_t end = range.first + range.count;
+  std::byte* to = out.data();
+  for (std::uint64_t chunk = index_.chunk_of_row(range.first), row = range.first; row < end; ++chunk) {
+    const OpenChunk open = open_chunk(chunk);
+    const std::uint64_t chunk_end = open.rows.first + open.rows.count;
+    if (row < open.rows.first) {
+      fail(ErrorCode::Checksum, "rows %llu to %llu are lost: the index slot before chunk %llu is damaged", ull{row},
+           ull{open.rows.first}, ull{chunk});
+    }
+    const RowRange part{row - open.rows.first, std::min(end, chunk_end) - row};
+    decode(open, part, to, options_.verify_once && first_touch(chunk) ? Verify::Full : options_.verify);
+    to += part.count * row_bytes;
+    row += part.count;
+  }
+}
+
+Bytes Reader::read_record(std::uint64_t chunk, const ChunkEntry& entry) const {
+  if (entry.is_damaged()) {
+    fail(ErrorCode::Checksum, "chunk %llu cannot be found: its index slot is damaged", ull{chunk});
+  }
+  if (!ends_within_file(entry.offset + entry.size)) {
+    fail(ErrorCode::Truncated, "%u stored bytes at 0x%llx exceed the file's %llu", entry.size, ull{entry.offset},
+         ull{storage_->size()});
+  }
+  return read_exactly(*storage_, entry.offset, entry.size, scratch(Stage::Record));
+}
+
+bool Reader::ends_within_file(std::uint64_t end) const {
+  if (end <= file_bytes_.load(std::memory_order_relaxed)) return true;
+  const std::uint64_t bytes = storage_->size();
+  file_bytes_.store(bytes, std::memory_order_relaxed);
+  return end <= bytes;
+}
+
+Reader::OpenChunk Reader::open_chunk(std::uint64_t chunk) const {
+  const ChunkEntry entry = index_.entry(chunk);
+  OpenChunk open{chunk, entry.offset, {entry.row_begin, entry.row_end - entry.row_begin}, {}};
+  try {
+    open.record = read_record(chunk, entry);
+    if (entry.follows_damage) {
+      Bytes payload;
+      const std::uint64_t own_rows = parse_record(open.record, &payload).n_rows;
+      if (own_rows > open.rows.count) fail(ErrorCode::Corrupt, "record has more rows than the index leaves it");
+      open.rows = {entry.row_end - own_rows, own_rows};
+    }
+    if (load<std::uint32_t>(open.record.data() + open.record.size() - kRecordCheckBytes) != entry.record_check) {
+      fail(ErrorCode::Checksum, "the record's check is not the one in its index slot");
+    }
+    const std::uint64_t limit = std::min(options_.max_chunk_raw_bytes, header_.metadata.max_chunk_raw_bytes);
+    if (open.rows.count > limit / layout().row_bytes()) {
+      fail(ErrorCode::Corrupt, "%llu rows of %u bytes exceed the limit of %llu raw bytes a chunk",
+           ull{open.rows.count}, layout().row_bytes(), ull{limit});
+    }
+  } catch (Error& error) {
+    error.at(chunk, entry.offset);
+    throw;
+  }
+  return open;
+}
+
+void Reader::decode(const OpenChunk& chunk, RowRange range, std::byte* out, Verify verify) const {
+  try {
+    decode_chunk_rows(layout_, chunk.record, {header_.metadata.check_salt(), chunk.number}, verify,
+                      static_cast<std::uint32_t>(chunk.rows.count), range, out);
+  } catch (Error& error) {
+    error.at(chunk.number, chunk.offset);
+    throw;
+  }
+}
+
+bool Reader::first_touch(std::uint64_t chunk) const {
+  const std::lock_guard lock(touched_mutex_);
+  if (touched_.size() <= chunk) touched_.resize(static_cast<std::size_t>(chunk) + 1);
+  const bool first = !touched_[static_cast<std::size_t>(chunk)];
+  touched_[static_cast<std::size_t>(chunk)] = true;
+  return first;
+}
+
+ChunkInfo Reader::chunk_info(std::uint64_t chunk) const {
+  if (chunk >= chunks()) {
+    fail(ErrorCode::OutOfRange, "chunk %llu does not exist: the store has %llu", ull{chunk}, ull{chunks()});
+  }
+  const OpenChunk open = open_chunk(chunk);
+  Bytes payload;
+  const RecordHeader header = parse_record(open.record, &payload);
+  ChunkInfo info;
+  info.start = open.rows.first;
+  info.stop = open.rows.first + open.rows.count;
+  info.codec = codec_name(header.type, header.flags);
+  info.raw_bytes = open.rows.count * layout().row_bytes();
+  info.stored_bytes = header.size;
+  info.offset = open.offset;
+  return info;
+}
+
+bool Reader::refresh() {
+  const std::lock_guard lock(refresh_mutex_);
+  if (!index_.refresh()) return false;
+  if (!layout_known_.load(std::memory_order_relaxed)) load_layout();
+  return true;
+}
+
+void Reader::verify_chunk(std::uint64_t chunk) const {
+  if (chunk >= chunks()) {
+    fail(ErrorCode::OutOfRange, "chunk %llu does not exist: the store has %llu", ull{chunk}, ull{chunks()});
+  }
+  const OpenChunk open = open_chunk(chunk);
+  const std::uint64_t bytes = open.rows.count * layout().row_bytes();
+  std::byte* const rows = scratch(Stage::Rows).get(static_cast<std::size_t>(bytes)).data();
+  decode(open, {0, open.rows.count}, rows, Verify::Full);
+}
+
+}  // namespace cdd

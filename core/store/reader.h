@@ -1,0 +1,89 @@
+// Reads any range of rows of a store, straight into the caller's memory.
+//
+// All reading functions may be called from any number of threads at once, beside a writer in this or another
+// process; nothing here holds a lock while it reads or decodes. A Reader survives a fork.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/codec/chunk_codec.h"
+#include "core/storage/storage.h"
+#include "core/store/chunk_index.h"
+#include "core/store/header.h"
+
+namespace cdd {
+
+struct ReaderOptions {
+  Verify verify = Verify::Stored;
+  bool verify_once = false;  // also Verify::Full, the first time this Reader touches a chunk
+  // Chunks that claim more raw bytes are refused before anything is allocated for them.
+  std::uint64_t max_chunk_raw_bytes = kMaxChunkRawBytes;
+};
+
+struct ChunkInfo {
+  std::uint64_t start = 0;  // rows [start, stop) of the store
+  std::uint64_t stop = 0;
+  std::string codec;        // as codec_name() has it
+  std::uint64_t raw_bytes = 0;
+  std::uint64_t stored_bytes = 0;  // of the whole record
+  std::uint64_t offset = 0;        // of the record in the file
+};
+
+class Reader {
+ public:
+  // Reads the header and the ends of the index, no chunk. Throws Corrupt, Truncated, Checksum, Unsupported, Io.
+  explicit Reader(std::shared_ptr<Storage> storage, const ReaderOptions& options = {});
+
+  // Unset as long as nothing was appended to a store that was created without a layout.
+  const RowLayout& layout() const noexcept;
+  std::uint64_t rows() const noexcept { return layout().is_set() ? index_.rows() : 0; }
+  std::uint64_t chunks() const noexcept { return index_.chunks(); }
+  const Header& header() const noexcept { return header_; }
+  const Storage& storage() const noexcept { return *storage_; }
+
+  // Rows [range.first, range.first + range.count) into `out`, which has exactly their size.
+  // Throws OutOfRange, InvalidArgument (size of out), Checksum, Corrupt, Truncated, Unsupported, Io.
+  void read_into(RowRange range, MutableBytes out) const;
+
+  // What the index and the record's header say of chunk i. Throws OutOfRange, and Checksum for a damaged slot.
+  ChunkInfo chunk_info(std::uint64_t chunk) const;
+
+  // Makes rows visible that were appended since. Returns whether there are any.
+  bool refresh();
+
+  // Decodes chunk i with every check there is. Throws what is wrong with it.
+  void verify_chunk(std::uint64_t chunk) const;
+
+ private:
+  // A chunk whose record is in hand.
+  struct OpenChunk {
+    std::uint64_t number = 0;
+    std::uint64_t offset = 0;
+    RowRange rows;
+    Bytes record;
+  };
+  void load_layout();
+  OpenChunk open_chunk(std::uint64_t chunk) const;
+  Bytes read_record(std::uint64_t chunk, const ChunkEntry& entry) const;
+  void decode(const OpenChunk& chunk, RowRange range, std::byte* out, Verify verify) const;
+  bool first_touch(std::uint64_t chunk) const;
+  bool ends_within_file(std::uint64_t end) const;
+
+  std::shared_ptr<Storage> storage_;
+  ReaderOptions options_;
+  Header header_;
+  ChunkIndex index_;
+  RowLayout layout_;
+  std::atomic<bool> layout_known_{false};
+  mutable std::atomic<std::uint64_t> file_bytes_;  // known so far; grows
+  std::mutex refresh_mutex_;
+  mutable std::mutex touched_mutex_;               // verify_once only
+  mutable std::vector<bool> touched_;
+};
+
+}  // namespace cdd

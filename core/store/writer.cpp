@@ -1,0 +1,295 @@
+#include "core/store/writer.h"
+
+#include <algorithm>
+#include <random>
+
+#include "core/store/reader.h"
+
+namespace cdd {
+namespace {
+
+constexpr std::uint64_t kBatchChunks = 64;
+constexpr std::chrono::seconds kBatchTime{1};
+// Encoded bytes that wait for their append to end, before they are written without an END.
+constexpr std::size_t kPendingBytes = std::size_t{4} << 20;
+// Raw bytes of a chunk whose rows the data decides. Longer chunks would shrink a little more, but a window must
+// pass over what comes before it.
+constexpr std::uint64_t kMaxAutoRawBytes = std::uint64_t{512} << 10;
+
+std::string text_of(const RowLayout& layout) {
+  std::string text = "dtype code " + std::to_string(layout.dtype().code()) + ", row shape (";
+  for (const std::uint32_t dim : layout.dims()) text += std::to_string(dim) + ",";
+  return text + ")";
+}
+
+void check_options(const WriterOptions& options) {
+  if (options.chunk_rows == 0 && options.chunk_bytes == 0) {
+    fail(ErrorCode::InvalidArgument, "chunk_bytes must be at least 1");
+  }
+  if (options.first_capacity == 0 || (options.first_capacity & (options.first_capacity - 1)) != 0 ||
+      options.first_capacity > kMaxCapacity) {
+    fail(ErrorCode::InvalidArgument, "index block capacity %u is not a power of two up to %u", options.first_capacity,
+         kMaxCapacity);
+  }
+}
+
+Metadata new_metadata(const WriterOptions& options) {
+  Metadata metadata;
+  std::random_device random;
+  for (std::size_t i = 0; i < metadata.salt.size(); i += 4) store<std::uint32_t>(metadata.salt.data() + i, random());
+  metadata.first_capacity = options.first_capacity;
+  metadata.layout = options.layout;
+  metadata.chunk_rows = options.chunk_rows;
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  metadata.created_ns =
+      static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+  return metadata;
+}
+
+}  // namespace
+
+std::unique_ptr<Writer> Writer::create_file(const std::string& path, bool replace, const WriterOptions& options) {
+  const std::shared_ptr<FileStorage> file = FileStorage::create(path, replace);
+  auto writer = create(file, options);
+  file->publish();
+  return writer;
+}
+
+std::unique_ptr<Writer> Writer::open_file(const std::string& path, const WriterOptions& options) {
+  return open(FileStorage::open(path, FileStorage::Access::Append), options);
+}
+
+std::unique_ptr<Writer> Writer::create(std::shared_ptr<Storage> storage, const WriterOptions& options) {
+  check_options(options);
+  const Metadata metadata = new_metadata(options);
+  const std::vector<std::byte> bytes = encode_header(metadata, options.user_meta);
+  storage->truncate(0);
+  storage->write_at(0, Bytes(bytes));
+  Header header{metadata, options.user_meta, bytes.size()};
+  IndexWriter index = IndexWriter::create(*storage, metadata, bytes.size());
+  return std::unique_ptr<Writer>(new Writer(std::move(storage), options, std::move(header), std::move(index)));
+}
+
+std::unique_ptr<Writer> Writer::open(std::shared_ptr<Storage> storage, const WriterOptions& options) {
+  check_options(options);
+  // The reader knows the layout of a file that was created without one.
+  const Reader reader(storage);
+  const Header& header = reader.header();
+  if (header.metadata.readonly_compatible != 0) {
+    fail(ErrorCode::Unsupported, "%s has features 0x%x that this version cannot write", storage->name().c_str(),
+         header.metadata.readonly_compatible);
+  }
+  WriterOptions merged = options;
+  if (reader.layout().is_set()) {
+    if (options.layout.is_set() && !(options.layout == reader.layout())) {
+      fail(ErrorCode::InvalidArgument, "%s holds rows of %s, not %s", storage->name().c_str(),
+           text_of(reader.layout()).c_str(), text_of(options.layout).c_str());
+    }
+    merged.layout = reader.layout();
+  }
+  if (merged.chunk_rows == 0) merged.chunk_rows = header.metadata.chunk_rows;
+  IndexWriter index = IndexWriter::recover(*storage, header.metadata, header.first_block);
+  return std::unique_ptr<Writer>(new Writer(storage, merged, header, std::move(index)));
+}
+
+Writer::Writer(std::shared_ptr<Storage> storage, const WriterOptions& options, Header header, IndexWriter index)
+    : storage_(std::move(storage)),
+      options_(options),
+      header_(std::move(header)),
+      index_(std::move(index)),
+      process_(process_id()) {
+  if (options.layout.is_set()) fix_layout(options.layout);
+}
+
+Writer::~Writer() {
+  try {
+    if (process_id() == process_) close();
+  } catch (...) {
+    // Nobody is left to tell. What was committed stays, recovery sees to the rest.
+  }
+}
+
+void Writer::check_usable() const {
+  if (!storage_) fail(ErrorCode::Closed, "the writer is closed");
+  if (process_id() != process_) {
+    fail(ErrorCode::Closed, "this writer of %s belongs to process %llu, a fork cannot use it",
+         storage_->name().c_str(), static_cast<unsigned long long>(process_));
+  }
+  if (index_.is_poisoned()) {
+    fail(ErrorCode::Closed, "the writer of %s failed before and cannot go on: close it and open the file again",
+         storage_->name().c_str());
+  }
+}
+
+void Writer::fix_layout(const RowLayout& layout) {
+  if (layout_.is_set()) {
+    if (layout == layout_) return;
+    fail(ErrorCode::InvalidArgument, "%s holds rows of %s, got %s", storage_->name().c_str(),
+         text_of(layout_).c_str(), text_of(layout).c_str());
+  }
+  if (std::uint64_t{options_.chunk_rows} * layout.row_bytes() > kMaxChunkRawBytes) {
+    fail(ErrorCode::InvalidArgument, "chunk_rows=%u rows of %u bytes exceed 2 GiB", options_.chunk_rows,
+         layout.row_bytes());
+  }
+  chooser_ = std::make_unique<Chooser>(layout, options_.choose);
+  sizer_ = std::make_unique<ChunkSizer>(layout, options_.chunk_rows, options_.chunk_bytes, kMaxAutoRawBytes);
+  layout_ = layout;
+}
+
+// Runs `work`, which encodes and writes one whole append; on failure takes back all it did to the file and the
+// tail. What work changes in memory, it changes last and without throwing.
+template <class Work>
+void Writer::whole_or_nothing(Work&& work) {
+  const std::size_t tail_bytes = tail_.size();
+  try {
+    work();
+  } catch (...) {
+    tail_.resize(tail_bytes);
+    records_.clear();
+    pending_.clear();
+    index_.roll_back();
+    throw;
+  }
+}
+
+void Writer::append(const RowLayout& layout, Bytes rows, std::uint64_t n_rows) {
+  const std::lock_guard lock(mutex_);
+  check_usable();
+  fix_layout(layout);
+  if (n_rows == 0) return;
+  const std::uint64_t total = tail_rows_ + n_rows;
+  whole_or_nothing([&] {
+    std::uint64_t done = 0;
+    while (total - done >= sizer_->rows()) {
+      const std::uint32_t count = sizer_->rows();
+      if (encode_sized(take(rows, done, count), count)) done += count;
+    }
+    if (options_.durability == Durability::Always && done < total) {
+      encode(take(rows, done, total - done), static_cast<std::uint32_t>(total - done));
+      done = total;
+    }
+    if (done == 0) {
+      tail_.insert(tail_.end(), rows.begin(), rows.end());
+    } else {
+      const Bytes rest = take(rows, done, total - done);
+      std::vector<std::byte> tail(rest.begin(), rest.end());
+      write_pending(true);
+      tail_.swap(tail);
+    }
+    tail_rows_ = total - done;
+  });
+  keep_promise();
+}
+
+// Rows [first, first + count) of the tail followed by `rows`, in one piece: where they begin in the tail and end
+// in `rows`, the tail is lengthened by a copy.
+Bytes Writer::take(Bytes rows, std::uint64_t first, std::uint64_t count) {
+  const std::size_t row_bytes = layout_.row_bytes();
+  const auto begin = static_cast<std::size_t>(first * row_bytes);
+  const auto bytes = static_cast<std::size_t>(count * row_bytes);
+  const auto own = static_cast<std::size_t>(tail_rows_ * row_bytes);
+  if (begin >= own) return rows.subspan(begin - own, bytes);
+  if (begin + bytes > tail_.size()) {
+    const Bytes more = rows.subspan(tail_.size() - own, begin + bytes - tail_.size());
+    tail_.insert(tail_.end(), more.begin(), more.end());
+  }
+  return Bytes(tail_).subspan(begin, bytes);
+}
+
+// Encodes n_rows rows as the next pending chunk.
+void Writer::encode(Bytes rows, std::uint32_t n_rows) {
+  if (records_.size() > kPendingBytes) write_pending(false);
+  const ChunkPlace place{header_.metadata.check_salt(), index_.chunks() + pending_.size()};
+  records_.resize(static_cast<std::size_t>(align_up(records_.size(), kRecordAlignment)));
+  const std::size_t offset = records_.size();
+  const EncodedChunk chunk = chooser_->encode(rows, n_rows, place, records_);
+  pending_.push_back({offset, chunk.record_bytes, chunk.record_check, n_rows});
+  cast_error_.max_absolute = std::max(cast_error_.max_absolute, chunk.cast_error.max_absolute);
+  cast_error_.max_relative = std::max(cast_error_.max_relative, chunk.cast_error.max_relative);
+}
+
+bool Writer::encode_sized(Bytes rows, std::uint32_t n_rows) {
+  encode(rows, n_rows);
+  if (sizer_->accept(pending_.back().record_bytes)) return true;
+  records_.resize(static_cast<std::size_t>(pending_.back().record_offset));
+  pending_.pop_back();
+  return false;
+}
+
+// `last` when the append ends here. Records that are followed by others of the same append say so.
+void Writer::write_pending(bool last) {
+  if (pending_.empty()) return;
+  for (std::size_t i = 0; i + (last ? 1 : 0) < pending_.size(); ++i) {
+    const MutableBytes record = MutableBytes(records_).subspan(static_cast<std::size_t>(pending_[i].record_offset),
+                                                               pending_[i].record_bytes);
+    pending_[i].record_check = mark_continued(record, {header_.metadata.check_salt(), index_.chunks() + i});
+  }
+  if (index_.uncommitted_chunks() == 0) first_uncommitted_ = std::chrono::steady_clock::now();
+  index_.append(records_, pending_, last);
+  records_.clear();
+  pending_.clear();
+}
+
+void Writer::write_tail() {
+  if (tail_rows_ == 0) return;
+  encode(tail_, static_cast<std::uint32_t>(tail_rows_));
+  write_pending(true);
+  tail_.clear();
+  tail_rows_ = 0;
+}
+
+void Writer::keep_promise() {
+  const std::uint64_t waiting = index_.uncommitted_chunks();
+  if (waiting == 0) return;
+  const bool due = options_.durability == Durability::Always ||
+                   (options_.durability == Durability::Batch &&
+                    (waiting >= kBatchChunks || std::chrono::steady_clock::now() - first_uncommitted_ >= kBatchTime));
+  if (due) index_.commit();
+}
+
+void Writer::flush() {
+  const std::lock_guard lock(mutex_);
+  check_usable();
+  whole_or_nothing([&] { write_tail(); });
+  if (options_.durability != Durability::None && index_.uncommitted_chunks() > 0) index_.commit();
+}
+
+void Writer::close() {
+  const std::lock_guard lock(mutex_);
+  if (!storage_) return;
+  // Whatever happens, the file and its lock are let go of.
+  const std::shared_ptr<Storage> storage = std::move(storage_);
+  storage_.reset();
+  if (index_.is_poisoned() || process_id() != process_) return;
+  whole_or_nothing([&] { write_tail(); });
+  index_.close();
+}
+
+bool Writer::is_closed() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return !storage_;
+}
+
+std::uint64_t Writer::rows() const {
+  const std::lock_guard lock(mutex_);
+  return index_.rows() + tail_rows_;
+}
+
+std::uint64_t Writer::chunks() const {
+  const std::lock_guard lock(mutex_);
+  return index_.chunks();
+}
+
+RowLayout Writer::layout() const {
+  const std::lock_guard lock(mutex_);
+  return layout_;
+}
+
+std::vector<std::byte> Writer::user_meta() const { return header_.user_meta; }
+
+CastError Writer::cast_error() const {
+  const std::lock_guard lock(mutex_);
+  return cast_error_;
+}
+
+}  // namespace cdd

@@ -1,0 +1,102 @@
+// Appends rows to a store: cuts them into chunks, encodes, writes, and keeps the promise of its Durability.
+//
+// Any thread may call, one at a time gets in. A failed append leaves the store as it was before it; when that
+// cannot be had, or a sync failed, the writer is poisoned: every later call throws Closed and the file is what
+// recovery makes of it. In a forked child every call throws Closed.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/codec/choose.h"
+#include "core/storage/file.h"
+#include "core/store/chunk_sizer.h"
+#include "core/store/header.h"
+#include "core/store/index_writer.h"
+
+namespace cdd {
+
+// What survives a power cut. A killed process loses only rows that do not fill a chunk yet, whichever it is.
+enum class Durability : std::uint8_t {
+  None,    // nothing is synced before close()
+  Commit,  // what was there at the last flush()
+  Batch,   // also all but the last 64 chunks or second of appending (looked at as appends come)
+  Always,  // every append, which therefore ends with a chunk of its own
+};
+
+struct WriterOptions {
+  RowLayout layout;  // unset: the first append decides. For an existing store it must agree.
+  std::vector<std::byte> user_meta;  // of a new store
+  ChooseOptions choose;
+  std::uint32_t chunk_rows = 0;      // not 0: rows of every chunk
+  std::uint32_t chunk_bytes = 4096;  // else: stored bytes of a chunk, about
+  Durability durability = Durability::Batch;
+  std::uint32_t first_capacity = kDefaultFirstCapacity;  // chunks of a new store's first index block
+};
+
+class Writer {
+ public:
+  // Creates a file: whole or not at all. `replace` as FileStorage::create().
+  static std::unique_ptr<Writer> create_file(const std::string& path, bool replace, const WriterOptions& options);
+  // Opens an existing file, recovering it if its last writer died.
+  static std::unique_ptr<Writer> open_file(const std::string& path, const WriterOptions& options);
+  // The same on storage that the caller has for itself alone.
+  static std::unique_ptr<Writer> create(std::shared_ptr<Storage> storage, const WriterOptions& options);
+  static std::unique_ptr<Writer> open(std::shared_ptr<Storage> storage, const WriterOptions& options);
+
+  ~Writer();  // closes, ignoring errors
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+
+  // Adds n_rows rows of `layout`, all of them or none. Throws InvalidArgument when layout is not the store's.
+  void append(const RowLayout& layout, Bytes rows, std::uint64_t n_rows);
+
+  // Writes the rows that do not fill a chunk as one, and makes all durable (Durability::None: only writes).
+  void flush();
+
+  // flush(), marks the file as cleanly closed, lets go of it. Again: nothing. Poisoned: only lets go.
+  void close();
+
+  bool is_closed() const noexcept;
+  std::uint64_t rows() const;    // accepted, those that do not fill a chunk included
+  std::uint64_t chunks() const;  // written
+  RowLayout layout() const;
+  std::vector<std::byte> user_meta() const;
+  CastError cast_error() const;  // of all lossy chunks so far
+
+ private:
+  Writer(std::shared_ptr<Storage> storage, const WriterOptions& options, Header header, IndexWriter index);
+
+  void check_usable() const;
+  void fix_layout(const RowLayout& layout);
+  Bytes take(Bytes rows, std::uint64_t first, std::uint64_t count);
+  void encode(Bytes rows, std::uint32_t n_rows);
+  bool encode_sized(Bytes rows, std::uint32_t n_rows);
+  void write_pending(bool last);
+  void write_tail();
+  void keep_promise();
+  template <class Work>
+  void whole_or_nothing(Work&& work);
+
+  mutable std::mutex mutex_;
+  std::shared_ptr<Storage> storage_;
+  const WriterOptions options_;
+  Header header_;
+  IndexWriter index_;
+  RowLayout layout_;
+  std::unique_ptr<Chooser> chooser_;   // these two exist once the layout is known
+  std::unique_ptr<ChunkSizer> sizer_;
+  std::vector<std::byte> tail_;        // rows that do not fill a chunk
+  std::uint64_t tail_rows_ = 0;
+  std::vector<std::byte> records_;     // of this append, encoded but not written
+  std::vector<PendingChunk> pending_;
+  CastError cast_error_;
+  std::chrono::steady_clock::time_point first_uncommitted_;
+  const std::uint64_t process_;
+};
+
+}  // namespace cdd
