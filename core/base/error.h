@@ -46,7 +46,10 @@ class Error : public std::exception {
   std::string text_;
 };
 
-#if defined(__GNUC__)
+#if defined(__MINGW32__)
+// The C runtime behind libstdc++ here formats as C99 says, which is not what `printf` checks against.
+#define CDD_PRINTF(text_index, first) __attribute__((format(gnu_printf, text_index, first)))
+#elif defined(__GNUC__)
 #define CDD_PRINTF(text_index, first) __attribute__((format(printf, text_index, first)))
 #else
 #define CDD_PRINTF(text_index, first)
