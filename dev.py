@@ -136,7 +136,6 @@ def distribution() -> str:
 
 def apt_install(packages: list[str]) -> None:
     command = ["apt-get", "install", "-y", "--no-install-recommends", *packages]
-    say(f"installing {' '.join(packages)}")
     root: list[str] = []
     if os.geteuid() != 0:
         if not shutil.which("sudo"):
@@ -144,6 +143,7 @@ def apt_install(packages: list[str]) -> None:
         root = ["sudo", *(["-n"] if os.environ.get("CI") or not sys.stdin.isatty() else [])]
         run(*root, "true")  # asks for the password here, not into the log
     root += ["env", "DEBIAN_FRONTEND=noninteractive"]
+    say(f"installing {' '.join(packages)}")
     quietly(*root, "apt-get", "update")
     quietly(*root, *command)
 
@@ -154,8 +154,8 @@ def installed(packages: list[str]) -> set[str]:
     }
 
 
-def need_system(*extra: str) -> None:
-    """Compiler, CMake, Ninja and the libraries; `extra` are further Debian packages."""
+def need_system() -> None:
+    """Compiler, CMake, Ninja and the libraries."""
     if not distribution() or os.environ.get("CDD_VCPKG_ROOT"):
         missing = [tool for tool in ("cmake", "ninja") if not shutil.which(tool)]
         if missing:
@@ -165,8 +165,7 @@ def need_system(*extra: str) -> None:
         wanted = [package for tool, package in tools.items() if not output(tool, "--version")]
         if "CXX" in os.environ and "g++" in wanted:
             wanted.remove("g++")
-        libraries = [*LIBRARIES, *extra]
-        wanted += sorted(set(libraries) - installed(libraries))
+        wanted += sorted(set(LIBRARIES) - installed(LIBRARIES))
         if not Path(sysconfig.get_path("include"), "Python.h").exists():
             wanted.append("python3-dev")
         if wanted:
