@@ -1,3 +1,4 @@
+// The table of codecs, in order of id. codec.h says what a row holds.
 #include <array>
 
 #include "core/codec/codec.h"

@@ -1,0 +1,399 @@
+#!/usr/bin/env python3
+"""Everything a developer runs: python3 dev.py demo | test | bench | lint | build | wheel | sanitize.
+
+Standard library only. Each command first brings what it needs: system packages (on Debian and Ubuntu;
+elsewhere it says what to install, or takes vcpkg's by CDD_VCPKG_ROOT), Highway in .deps/ where the
+distribution's is too old, Python packages in .venv/, the compiled core in build/. What is there already is
+not made again. Output of quiet steps goes to build/dev.log. Compiler and CMAKE_ARGS come from the
+environment.
+"""
+
+import argparse
+import hashlib
+import importlib.util
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from pathlib import Path
+from typing import NoReturn
+
+ROOT = Path(__file__).resolve().parent
+BUILD = ROOT / "build"
+DEPS = ROOT / ".deps"
+VENV = ROOT / ".venv"
+LOG = BUILD / "dev.log"
+VENV_PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+HIGHWAY_MIN = (1, 2)
+CMAKE_MIN = (3, 25)
+# The release of each distribution to take Highway's source from when its own is too old, the archive's
+# component that holds it, and the keys that apt is to check it with.
+HIGHWAY_SOURCE = {
+    "debian": ("trixie", "main", "/usr/share/keyrings/debian-archive-keyring.gpg"),
+    "ubuntu": ("resolute", "universe", "/usr/share/keyrings/ubuntu-archive-keyring.gpg"),
+}
+LIBRARIES = ["libzstd-dev", "liblz4-dev", "librust-blake3-dev", "libxxhash-dev", "libgtest-dev"]
+INSTALL_HINT = """\
+The build needs a C++20 compiler, CMake 3.25 or newer, Ninja, and with their headers the libraries
+zstd, lz4, BLAKE3 (in C), Highway 1.2 or newer, xxhash and GoogleTest.
+  Debian, Ubuntu   python3 dev.py build, as root or with sudo, installs them
+  macOS            brew install cmake ninja zstd lz4 blake3 highway xxhash googletest
+  with vcpkg       set CDD_VCPKG_ROOT to its folder; compiler, CMake and Ninja must be there already"""
+
+
+# ---------------------------------------------------------------- running things
+
+
+def fail(text: str) -> NoReturn:
+    sys.exit(f"dev.py: {text}")
+
+
+def say(text: str) -> None:
+    print(f"-- {text}", flush=True)
+
+
+def run(*command: str | Path) -> None:
+    """Runs a command in the open; the program ends when it fails."""
+    words = [str(word) for word in command]
+    try:
+        code = subprocess.run(words, cwd=ROOT).returncode
+    except FileNotFoundError:
+        fail(f"{words[0]} is not installed\n{INSTALL_HINT}")
+    if code:
+        fail(f"exit code {code} from: {shlex.join(words[:9])}")
+
+
+def quietly(*command: str | Path, cwd: Path = ROOT, **environment: str) -> None:
+    """The same with its output in the log, whose end is shown when the command fails."""
+    words = [str(word) for word in command]
+    LOG.parent.mkdir(exist_ok=True)
+    with LOG.open("a+b") as log:
+        log.write(f"\n$ {shlex.join(words)}\n".encode())
+        log.flush()
+        start = log.tell()
+        env = os.environ | environment
+        try:
+            done = subprocess.run(words, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        except FileNotFoundError:
+            fail(f"{words[0]} is not installed\n{INSTALL_HINT}")
+        if done.returncode:
+            log.seek(start)
+            print(*log.read().decode(errors="replace").splitlines()[-60:], sep="\n", file=sys.stderr)
+            fail(f"exit code {done.returncode} from: {shlex.join(words[:9])}; all of its output is in {LOG}")
+
+
+def pip(*arguments: str | Path, **environment: str) -> None:
+    quietly(VENV_PYTHON, "-m", "pip", "--disable-pip-version-check", *arguments, **environment)
+
+
+def output(*command: str) -> str:
+    """Standard output of a command in English, empty when it fails or does not exist."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"LC_ALL": "C"})
+    except FileNotFoundError:
+        return ""
+    return done.stdout if done.returncode == 0 else ""
+
+
+def version_in(text: str) -> tuple[int, ...]:
+    found = re.search(r"(\d+)\.(\d+)", text)
+    return tuple(map(int, found.groups())) if found else (0, 0)
+
+
+def fingerprint(*names: str, salt: str = "") -> str:
+    """Changes with any file under these paths: what a stamp file holds."""
+    digest = hashlib.sha256(salt.encode())
+    for name in names:
+        path = ROOT / name
+        for file in sorted(path.rglob("*") if path.is_dir() else [path]):
+            if file.is_file() and "__pycache__" not in file.parts:
+                digest.update(f"{file.relative_to(ROOT).as_posix()}\0".encode() + file.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def is_stamped(stamp: Path, value: str) -> bool:
+    return stamp.exists() and stamp.read_text() == value
+
+
+# ---------------------------------------------------------------- system packages
+
+
+def distribution() -> str:
+    """debian or ubuntu where apt serves, else an empty string."""
+    release = Path("/etc/os-release")
+    if not shutil.which("apt-get") or not release.exists():
+        return ""
+    fields = dict(line.split("=", 1) for line in release.read_text().splitlines() if "=" in line)
+    names = [fields.get(key, "").strip('"') for key in ("ID", "ID_LIKE")]
+    return next((d for name in " ".join(names).split() for d in HIGHWAY_SOURCE if d == name), "")
+
+
+def apt_install(packages: list[str]) -> None:
+    command = ["apt-get", "install", "-y", "--no-install-recommends", *packages]
+    root: list[str] = []
+    if os.geteuid() != 0:
+        if not shutil.which("sudo"):
+            fail(f"no root rights and no sudo; as root run:\n  apt-get update && {shlex.join(command)}")
+        root = ["sudo", *(["-n"] if os.environ.get("CI") or not sys.stdin.isatty() else [])]
+        run(*root, "true")  # asks for the password here, not into the log
+    root += ["env", "DEBIAN_FRONTEND=noninteractive"]
+    say(f"installing {' '.join(packages)}")
+    quietly(*root, "apt-get", "update")
+    quietly(*root, *command)
+
+
+def installed(packages: list[str]) -> set[str]:
+    return {
+        name for name in packages if output("dpkg-query", "-Wf", "${db:Status-Status}", name) == "installed"
+    }
+
+
+def need_system() -> None:
+    """Compiler, CMake, Ninja and the libraries."""
+    if not distribution() or os.environ.get("CDD_VCPKG_ROOT"):
+        missing = [tool for tool in ("cmake", "ninja") if not shutil.which(tool)]
+        if missing:
+            fail(f"{' and '.join(missing)} not found\n{INSTALL_HINT}")
+    else:
+        tools = {"g++": "g++", "cmake": "cmake", "ninja": "ninja-build"}
+        wanted = [package for tool, package in tools.items() if not output(tool, "--version")]
+        if "CXX" in os.environ and "g++" in wanted:
+            wanted.remove("g++")
+        wanted += sorted(set(LIBRARIES) - installed(LIBRARIES))
+        if not Path(sysconfig.get_path("include"), "Python.h").exists():
+            wanted.append("python3-dev")
+        if wanted:
+            apt_install(wanted)
+        need_highway()
+    found = version_in(output("cmake", "--version"))
+    if found < CMAKE_MIN:
+        fail(f"CMake {'.'.join(map(str, found))} is too old, at least 3.25 is needed: pip install cmake")
+
+
+def need_highway() -> None:
+    prefixes = [DEPS, *map(Path, os.environ.get("CMAKE_PREFIX_PATH", "").split(os.pathsep))]
+    if any((prefix / "lib/cmake/hwy/hwy-config.cmake").exists() for prefix in prefixes):
+        return
+    present = version_in(output("dpkg-query", "-Wf", "${Version}", "libhwy-dev"))
+    offered = version_in(re.sub(r"(?s).*Candidate:", "", output("apt-cache", "policy", "libhwy-dev")))
+    if present >= HIGHWAY_MIN:
+        return
+    if offered >= HIGHWAY_MIN:
+        apt_install(["libhwy-dev"])
+    else:
+        build_highway()
+
+
+def mirror_of(system: str, component: str) -> str:
+    """The address that this machine's apt takes the distribution's own packages from."""
+    fields = "$(ORIGIN) $(RELEASE) $(COMPONENT) $(REPO_URI)"
+    for line in output("apt-get", "indextargets", "--format", fields, "Created-By: Packages").splitlines():
+        match line.split():
+            # A release with a suffix (-updates, -security) can lie elsewhere.
+            case [origin, release, part, uri] if (origin.lower(), part) == (
+                system,
+                component,
+            ) and release.isalnum():
+                return uri
+    fail(f"Highway is too old here and apt has no {system} mirror with a newer one's source\n{INSTALL_HINT}")
+
+
+def build_highway() -> None:
+    """Highway from the source package of a newer release, by the mirror this machine uses already.
+
+    apt works in a folder of its own: it checks the signature of the release and the hash of the source as it
+    always does, and nothing in /etc or /var changes.
+    """
+    suite, component, keyring = HIGHWAY_SOURCE[distribution()]
+    mirror = mirror_of(distribution(), component)
+    say(f"building Highway from the source package of {suite}")
+    with tempfile.TemporaryDirectory(prefix="cdd-highway-") as folder:
+        work = Path(folder)
+        for name in ("lists/partial", "cache/archives/partial", "highway"):
+            (work / name).mkdir(parents=True)
+        (work / "sources.list").write_text(f"deb-src [signed-by={keyring}] {mirror} {suite} {component}\n")
+        options = {
+            "Dir::Etc::SourceList": work / "sources.list",
+            "Dir::Etc::SourceParts": "/dev/null",
+            "Dir::State::Lists": work / "lists",
+            "Dir::Cache": work / "cache",
+            "APT::Sandbox::User": "",  # the download user cannot write to this folder
+        }
+        apt = ["apt-get", *(f"-o{key}={value}" for key, value in options.items())]
+        quietly(*apt, "update", cwd=work)
+        quietly(*apt, "source", "--download-only", "highway", cwd=work)
+        (archive,) = work.glob("highway_*.orig.tar.*")
+        quietly("tar", "-xf", archive, "--strip-components=1", "-C", "highway", cwd=work)
+        switches = """-G Ninja -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF -DCMAKE_INSTALL_LIBDIR=lib
+            -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DBUILD_TESTING=OFF -DHWY_ENABLE_TESTS=OFF
+            -DHWY_ENABLE_EXAMPLES=OFF -DHWY_ENABLE_CONTRIB=OFF"""
+        install = f"-DCMAKE_INSTALL_PREFIX={DEPS}"
+        quietly("cmake", "-S", "highway", "-B", "build", install, *switches.split(), cwd=work)
+        quietly("cmake", "--build", "build", "--target", "install", cwd=work)
+
+
+# ---------------------------------------------------------------- Python packages, building
+
+
+def need_venv(*groups: str) -> None:
+    """.venv with these dependency groups of pyproject.toml."""
+    import tomllib  # here, so that an older Python gets as far as main() and its message
+
+    if not output(str(VENV_PYTHON), "--version"):
+        if distribution() and not importlib.util.find_spec("ensurepip"):
+            apt_install(["python3-venv"])
+        say(f"making .venv with Python {sys.version.split()[0]}")
+        quietly(sys.executable, "-m", "venv", "--clear", VENV)
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
+    wanted = [group for group in groups if not is_stamped(VENV / f"{group}.stamp", "\n".join(listed[group]))]
+    if wanted:
+        say(f"installing Python packages for {', '.join(wanted)}")
+        pip("install", *sorted({package for group in wanted for package in listed[group]}))
+    for group in wanted:
+        (VENV / f"{group}.stamp").write_text("\n".join(listed[group]))
+
+
+def need_core(preset: str) -> None:
+    """Configures and builds one preset of CMakePresets.json."""
+    need_system()
+    say(f"building the core in build/{preset}")
+    quietly("cmake", "--preset", preset, *shlex.split(os.environ.get("CMAKE_ARGS", "")))
+    quietly("cmake", "--build", "--preset", preset)
+
+
+def build_wheel(folder: Path) -> Path:
+    """A wheel in `folder`, compiled in the folder of the dev preset: the core is compiled once for both."""
+    need_venv("build")
+    # setuptools would pack what it finds in its folder, files deleted since included.
+    for old in [*folder.glob("cdd-*.whl"), *BUILD.glob("lib.*"), *BUILD.glob("bdist.*")]:
+        shutil.rmtree(old) if old.is_dir() else old.unlink()
+    pip("wheel", "--no-build-isolation", "--no-deps", "-w", folder, ROOT, CDD_BUILD_DIR=str(BUILD / "dev"))
+    return next(folder.glob("cdd-*.whl"))
+
+
+def need_package() -> None:
+    """The built wheel, installed in .venv."""
+    code = ("core", "ext", "cdd", "cmake", "CMakeLists.txt", "setup.py")
+    text = ("pyproject.toml", "README.md", "LICENSE")
+    stamp = VENV / "package.stamp"
+    value = fingerprint(*code, *text, salt=os.environ.get("CMAKE_ARGS", ""))
+    if not is_stamped(stamp, value):
+        say("building the wheel and installing it in .venv")
+        pip("install", "--force-reinstall", "--no-deps", build_wheel(BUILD / "wheel"))
+        stamp.write_text(value)
+
+
+# ---------------------------------------------------------------- commands
+
+
+def build(_: argparse.Namespace) -> None:
+    need_core("dev")
+    need_package()
+
+
+def core_tests(preset: str) -> None:
+    run("ctest", "--preset", preset, "--progress", "--parallel", str(os.cpu_count() or 1))
+
+
+def test(options: argparse.Namespace) -> None:
+    build(options)
+    need_venv("test")
+    say("core tests")
+    core_tests("dev")
+    say("Python tests")
+    # -P keeps the sources in cdd/ from hiding the installed package.
+    run(VENV_PYTHON, "-P", "-m", "pytest", *options.rest)
+
+
+def lint(options: argparse.Namespace) -> None:
+    need_venv("lint", *(["tidy"] if options.tidy else []))
+    tool = VENV_PYTHON.parent
+    folders = ("core", "ext", "tests", "benchmarks")
+    cpp = sorted(p for name in folders for p in (ROOT / name).rglob("*") if p.suffix in (".h", ".cpp"))
+    say("clang-format")
+    run(tool / "clang-format", *(["-i"] if options.fix else ["--dry-run", "-Werror"]), *cpp)
+    say("ruff")
+    run(tool / "ruff", "check", "--quiet", *(["--fix"] if options.fix else []), ".")
+    run(tool / "ruff", "format", "--quiet", *([] if options.fix else ["--check"]), ".")
+    say("mypy")
+    run(tool / "mypy")
+    say("project rules")
+    run(VENV_PYTHON, "-P", "-m", "pytest", "-q", "tests/test_project_rules.py")
+    if options.tidy:
+        need_core("dev")
+        say("clang-tidy")
+        sources = [p for p in cpp if p.suffix == ".cpp" and p.is_relative_to(ROOT / "core")]
+        run(tool / "clang-tidy", "--quiet", "-p", BUILD / "dev", *sources)
+
+
+def demo(options: argparse.Namespace) -> None:
+    build(options)
+    need_venv("demo")
+    run(VENV_PYTHON, "-P", "examples/demo.py", *options.rest)
+
+
+def bench(options: argparse.Namespace) -> None:
+    build(options)
+    need_venv("demo", *(["peers"] if options.peers else []))
+    run(VENV_PYTHON, "-P", "benchmarks/read.py", *(["--peers"] if options.peers else []), *options.rest)
+
+
+def wheel(_: argparse.Namespace) -> None:
+    need_system()
+    need_venv("wheel")
+    say("building the wheel")
+    path = build_wheel(ROOT / "dist")
+    if "-abi3-" in path.name:
+        say("abi3audit")
+        quietly(VENV_PYTHON, "-m", "abi3audit", "--strict", path)
+    say(f"{path.relative_to(ROOT)} ({path.stat().st_size / 1e3:.0f} kB)")
+
+
+def sanitize(_: argparse.Namespace) -> None:
+    need_core("asan")
+    say("core tests under AddressSanitizer and UndefinedBehaviorSanitizer")
+    core_tests("asan")
+
+
+COMMANDS = {
+    demo: "write a book, read random windows of it, compare with NumPy memmap, zstd and LZ4",
+    test: "run the core's tests and the package's; further arguments go to pytest",
+    bench: "run benchmarks/read.py; further arguments go to it",
+    lint: "check formatting, types and the project's rules",
+    build: "build the core, its tests and the package",
+    wheel: "build a wheel into dist/ and audit it",
+    sanitize: "run the core's tests under sanitizers",
+}
+
+
+def main() -> None:
+    if sys.version_info < (3, 11):  # noqa: UP036
+        fail(f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}")
+    parser = argparse.ArgumentParser(prog="dev.py", description=__doc__.splitlines()[0] if __doc__ else None)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+    for function, text in COMMANDS.items():
+        commands.add_parser(function.__name__, help=text).set_defaults(function=function)
+    commands.choices["lint"].add_argument("--fix", action="store_true", help="repair what can be repaired")
+    commands.choices["lint"].add_argument("--tidy", action="store_true", help="clang-tidy too")
+    commands.choices["bench"].add_argument("--peers", action="store_true", help="against other stores too")
+    options, rest = parser.parse_known_args()
+    if rest and options.command not in ("demo", "test", "bench"):
+        parser.error(f"unknown arguments: {' '.join(rest)}")
+    options.rest = rest
+    if shutil.which("ccache"):
+        os.environ.setdefault("CMAKE_C_COMPILER_LAUNCHER", "ccache")
+        os.environ.setdefault("CMAKE_CXX_COMPILER_LAUNCHER", "ccache")
+    os.environ.setdefault("CMAKE_GENERATOR", "Ninja")
+    start = time.monotonic()
+    options.function(options)
+    say(f"{options.command}: done in {time.monotonic() - start:.1f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,189 @@
+"""The rules of CONTRIBUTING.md that a program can check: layers, includes, names, lengths, comments.
+
+They read the sources as text and need neither the compiler nor the package.
+"""
+
+import re
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# A file includes files of a lower rank or of its own folder.
+RANKS = {
+    "core/base": 0,
+    "core/simd": 1,
+    "core/storage": 1,
+    "core/format": 1,
+    "core/codec": 2,
+    "core/store": 3,
+    "core/capi": 4,
+    "core/async": 4,
+    "ext": 4,
+}
+
+# Headers from outside and the one place of the core that may see each.
+OUTSIDE = {
+    r"hwy/.*": "core/simd/",
+    r"(zstd|zstd_errors|zdict|lz4|lz4hc|lz4frame)\.h": "core/codec/compressor.cpp",
+    r"(blake3|xxhash)\.h": "core/base/hash.cpp",
+    r"(tbb|oneapi)/.*": "core/store/executor.cpp",
+    r"(unistd|fcntl|dirent|pthread|poll|windows|winsock2|io|share|fileapi|winbase)\.h": "core/storage/",
+    r"(sys|linux|mach)/.*\.h": "core/storage/",
+    r"Python\.h": "ext/",
+}
+
+MAX_LINES = 400
+# Files that may be longer, with the reason.
+LONGER: dict[str, str] = {}
+
+# Nothing that names one machine, and nothing left to do.
+FORBIDDEN = {
+    "a reminder": re.compile(r"\b(TODO|FIXME|XXX|HACK)\b"),
+    "a path of one machine": re.compile(
+        r"(?<![\w.$}])/(work|root|home|mnt|Users|tmp/\w)[/\w]*|\b[A-Z]:\\\\?Users"
+    ),
+    "an address": re.compile(
+        r"https?://(?!github\.com/|raw\.githubusercontent\.com/|docs\.python\.org/)[^\s\"')>]+"
+    ),
+}
+FORBIDDEN_NAMES = re.compile(r"(utils?|helpers?|misc|common)", re.IGNORECASE)
+FORBIDDEN_TYPES = re.compile(r"\b(?:class|struct)\s+(?:final\s+)?(\w*(?:Manager|Helper|Utils?))\b")
+NOT_IN_CPP = {
+    "std::format needs gcc 13": re.compile(
+        r"\bstd::(v?format(_to)?(_n)?|print(ln)?)\s*\(|#include <(format|print)>"
+    ),
+    "std::expected needs C++23": re.compile(r"\bstd::expected\b"),
+    "a GNU extension": re.compile(r"\b(__int128|__auto_type|typeof|__thread)\b|#include <bits/"),
+}
+
+FOLDERS = ("core", "ext", "cdd", "tests", "examples", "benchmarks", "docs", "cmake", ".ci", ".github")
+TEXT = {".h", ".cpp", ".py", ".pyi", ".md", ".txt", ".cmake", ".yml", ".toml", ".json", ""}
+SKIPPED = {"tests/test_project_rules.py"}
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def files(*suffixes: str, folders: tuple[str, ...] = FOLDERS) -> list[Path]:
+    found = [
+        p for folder in folders for p in (ROOT / folder).rglob("*") if p.is_file() and p.suffix in suffixes
+    ]
+    return sorted(p for p in found if "__pycache__" not in p.parts)
+
+
+def text_files() -> list[Path]:
+    top = [p for p in ROOT.iterdir() if p.is_file() and p.suffix in TEXT and p.name != ".git"]
+    return [p for p in [*files(*TEXT), *top] if name_of(p) not in SKIPPED]
+
+
+def includes(path: Path) -> list[str]:
+    return re.findall(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', path.read_text(), re.MULTILINE)
+
+
+def folder_of(name: str) -> str:
+    """The layer's folder: core/simd for core/simd/kernels/x.h, ext for ext/x.h."""
+    parts = PurePosixPath(name).parts
+    return "/".join(parts[:2]) if parts[0] == "core" else parts[0]
+
+
+CPP = files(".h", ".cpp", folders=("core", "ext"))
+CPP_TESTS = files(".h", ".cpp", folders=("tests", "benchmarks"))
+PYTHON = files(".py", ".pyi", folders=("cdd", "tests", "examples", "benchmarks"))
+
+
+def by_name(paths: list[Path]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("path", paths, ids=name_of)
+
+
+def test_there_is_something_to_check() -> None:
+    assert any(name_of(p).startswith("core/base/") for p in CPP)
+    assert CPP_TESTS
+    assert PYTHON
+
+
+@by_name(CPP)
+def test_file_includes_only_lower_layers(path: Path) -> None:
+    own = folder_of(name_of(path))
+    assert own in RANKS, f"{own} is no layer"
+    for name in includes(path):
+        if not name.startswith(("core/", "ext/")):
+            continue
+        assert (ROOT / name).is_file(), f"{name}: no such file"
+        other = folder_of(name)
+        assert other == own or RANKS[other] < RANKS[own], f"{own} must not see {other} ({name})"
+
+
+@by_name(CPP)
+def test_local_includes_start_at_the_root(path: Path) -> None:
+    local = re.findall(r'^\s*#\s*include\s*"([^"]+)"', path.read_text(), re.MULTILINE)
+    assert [n for n in local if not n.startswith(("core/", "ext/", "hwy/"))] == []
+
+
+@by_name(CPP)
+def test_outside_headers_stay_in_their_place(path: Path) -> None:
+    for name in includes(path):
+        for pattern, place in OUTSIDE.items():
+            if re.fullmatch(pattern, name):
+                assert name_of(path).startswith(place), f"{name} belongs to {place}"
+
+
+@by_name([p for p in CPP if p.suffix == ".h" or not p.with_suffix(".h").exists()])
+def test_file_opens_with_a_comment(path: Path) -> None:
+    first, second = path.read_text().splitlines()[:2]
+    assert first.startswith("// ")
+    assert len(first) > 20 or second.startswith("//"), "say what the file is, what it is not, what holds"
+
+
+@by_name([p for p in PYTHON if p.suffix == ".py"])
+def test_module_opens_with_a_docstring(path: Path) -> None:
+    lines = path.read_text().splitlines()
+    assert lines, "empty file"
+    assert lines[1 if lines[0].startswith("#!") else 0].startswith('"""')
+
+
+@by_name([p for p in CPP if p.suffix == ".h"])
+def test_header_is_guarded(path: Path) -> None:
+    # Highway includes an -inl.h once per target, so those guard themselves by HWY_TARGET_TOGGLE.
+    assert ("HWY_TARGET_TOGGLE" if path.name.endswith("-inl.h") else "#pragma once") in path.read_text()
+
+
+@by_name([*CPP, *CPP_TESTS, *PYTHON, ROOT / "dev.py", ROOT / "setup.py"])
+def test_file_is_short_enough_to_read(path: Path) -> None:
+    lines = len(path.read_text().splitlines())
+    assert lines <= MAX_LINES or name_of(path) in LONGER, f"{lines} lines, {MAX_LINES} at most"
+
+
+@by_name([*CPP, *CPP_TESTS])
+def test_cpp_is_what_every_supported_compiler_takes(path: Path) -> None:
+    text = path.read_text()
+    for what, pattern in NOT_IN_CPP.items():
+        assert not pattern.search(text), what
+    if not name_of(path).startswith(("core/simd/", "tests/", "benchmarks/")):
+        assert "__builtin_" not in text
+        assert "HWY_" not in text
+
+
+@by_name([*CPP, *CPP_TESTS, *PYTHON])
+def test_names_say_something(path: Path) -> None:
+    for part in path.relative_to(ROOT).with_suffix("").parts:
+        assert not FORBIDDEN_NAMES.fullmatch(part), f"{part} says nothing"
+    assert FORBIDDEN_TYPES.findall(path.read_text()) == []
+
+
+@by_name(text_files())
+def test_text_holds_nothing_of_one_machine_or_day(path: Path) -> None:
+    text = path.read_text()
+    for what, pattern in FORBIDDEN.items():
+        found = pattern.search(text)
+        assert not found, f"{what} in line {text.count(chr(10), 0, found.start()) + 1}: {found[0]}"
+
+
+def test_every_source_is_built() -> None:
+    cmake = "".join(
+        p.read_text() for p in [ROOT / "CMakeLists.txt", *files(".cmake", ".txt", folders=("cmake", "tests"))]
+    )
+    sources = [name_of(p) for p in [*CPP, *CPP_TESTS] if p.suffix == ".cpp"]
+    assert [s for s in sources if not re.search(rf"(?<![\w/]){re.escape(s)}(?![\w.])", cmake)] == []
