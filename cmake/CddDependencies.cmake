@@ -1,6 +1,6 @@
 # One place that maps every way a dependency can be present (vcpkg, Debian,
 # a source tree) to the project's own targets:
-#   cdd::zstd cdd::lz4 cdd::blake3 cdd::xxhash cdd::hwy
+#   cdd::zstd cdd::lz4 cdd::blake3 cdd::xxhash cdd::hwy cdd::tbb
 include_guard(GLOBAL)
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
@@ -76,6 +76,12 @@ endif()
 find_package(hwy 1.2 CONFIG REQUIRED)
 cdd_dependency(hwy hwy::hwy)
 message(STATUS "cdd: highway ${hwy_VERSION}")
+
+# ---- oneTBB
+if(CDD_TBB)
+  find_package(TBB CONFIG REQUIRED COMPONENTS tbb)
+  cdd_dependency(tbb TBB::tbb)
+endif()
 
 # ---- xxhash: header only, used with XXH_INLINE_ALL
 find_path(CDD_XXHASH_INCLUDE_DIR xxhash.h REQUIRED)

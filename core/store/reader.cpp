@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/format/record.h"
+#include "core/store/executor.h"
 
 namespace cdd {
 namespace {
@@ -10,6 +11,9 @@ namespace {
 using ull = unsigned long long;  // for printf
 
 const RowLayout kUnset;
+
+// A read of at least as many bytes is worth waking other threads for.
+constexpr std::size_t kParallelBytes = std::size_t{2} << 20;
 
 }  // namespace
 
@@ -47,29 +51,32 @@ const RowLayout& Reader::layout() const noexcept {
   return layout_known_.load(std::memory_order_acquire) ? layout_ : kUnset;
 }
 
-void Reader::read_into(RowRange range, MutableBytes out) const {
+void Reader::check_range(RowRange range) const {
   const std::uint64_t rows = this->rows();
-  if (range.first > rows || range.count > rows - range.first) {
-    fail(ErrorCode::OutOfRange, "rows %llu to %llu are not within the store's %llu", ull{range.first},
-         ull{range.first} + range.count, ull{rows});
-  }
+  if (range.first <= rows && range.count <= rows - range.first) return;
+  fail(ErrorCode::OutOfRange, "rows %llu to %llu are not within the store's %llu", ull{range.first},
+       ull{range.first} + range.count, ull{rows});
+}
+
+void Reader::read_into(RowRange range, MutableBytes out) const {
+  check_range(range);
   const std::uint64_t row_bytes = layout().row_bytes();
   if (out.size() != range.count * row_bytes) {
     fail(ErrorCode::InvalidArgument, "%llu rows of %llu bytes need a buffer of %llu bytes, got %zu", ull{range.count},
          ull{row_bytes}, ull{range.count} * row_bytes, out.size());
   }
   if (range.count == 0) return;
+  if (out.size() >= kParallelBytes && threads() > 1) {
+    std::vector<Piece> pieces;
+    cut_into_pieces(range, out.data(), pieces);
+    return read_in_parallel(pieces, range.count);
+  }
   const std::uint64_t end = range.first + range.count;
   std::byte* to = out.data();
   for (std::uint64_t chunk = index_.chunk_of_row(range.first), row = range.first; row < end; ++chunk) {
-    const OpenChunk open = open_chunk(chunk);
-    const std::uint64_t chunk_end = open.rows.first + open.rows.count;
-    if (row < open.rows.first) {
-      fail(ErrorCode::Checksum, "rows %llu to %llu are lost: the index slot before chunk %llu is damaged", ull{row},
-           ull{open.rows.first}, ull{chunk});
-    }
-    const RowRange part{row - open.rows.first, std::min(end, chunk_end) - row};
-    decode(open, part, to, options_.verify_once && first_touch(chunk) ? Verify::Full : options_.verify);
+    const OpenChunk open = open_chunk_with(chunk, row);
+    const RowRange part{row - open.rows.first, std::min(end, open.rows.first + open.rows.count) - row};
+    decode(open, part, to);
     to += part.count * row_bytes;
     row += part.count;
   }
@@ -117,6 +124,21 @@ Reader::OpenChunk Reader::open_chunk(std::uint64_t chunk) const {
     throw;
   }
   return open;
+}
+
+// Where slots are damaged, the next chunk in sight may begin behind the row that is asked for.
+Reader::OpenChunk Reader::open_chunk_with(std::uint64_t chunk, std::uint64_t row) const {
+  const OpenChunk open = open_chunk(chunk);
+  if (row < open.rows.first) {
+    fail(ErrorCode::Checksum, "rows %llu to %llu are lost: the index slot before chunk %llu is damaged", ull{row},
+         ull{open.rows.first}, ull{chunk});
+  }
+  return open;
+}
+
+void Reader::decode(const OpenChunk& chunk, RowRange range, std::byte* out) const {
+  const bool full = options_.verify_once && first_touch(chunk.number);
+  decode(chunk, range, out, full ? Verify::Full : options_.verify);
 }
 
 void Reader::decode(const OpenChunk& chunk, RowRange range, std::byte* out, Verify verify) const {

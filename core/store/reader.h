@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,11 @@ class Reader {
   // Throws OutOfRange, InvalidArgument (size of out), Checksum, Corrupt, Truncated, Unsupported, Io.
   void read_into(RowRange range, MutableBytes out) const;
 
+  // Many windows in one call: `rows` rows from each of `starts`, one after the other into `out`, which has exactly
+  // their size. Rows that several windows share are decoded once, chunks are read in file order, and several
+  // threads work where it pays (executor.h). Throws as read_into.
+  void read_windows(std::span<const std::uint64_t> starts, std::uint64_t rows, MutableBytes out) const;
+
   // What the index and the record's header say of chunk i. Throws OutOfRange, and Checksum for a damaged slot.
   ChunkInfo chunk_info(std::uint64_t chunk) const;
 
@@ -67,9 +73,22 @@ class Reader {
     RowRange rows;
     Bytes record;
   };
+  // Rows [first, first + count) of a chunk that are to stand at `to`.
+  struct Piece {
+    std::uint64_t chunk = 0;
+    std::uint64_t first = 0;  // of the store
+    std::uint64_t count = 0;
+    std::byte* to = nullptr;
+  };
   void load_layout();
+  void check_range(RowRange range) const;
+  void cut_into_pieces(RowRange range, std::byte* out, std::vector<Piece>& pieces) const;
+  void read_pieces(std::span<const Piece> pieces) const;
+  void read_in_parallel(std::vector<Piece>& pieces, std::uint64_t rows) const;
   OpenChunk open_chunk(std::uint64_t chunk) const;
+  OpenChunk open_chunk_with(std::uint64_t chunk, std::uint64_t row) const;
   Bytes read_record(std::uint64_t chunk, const ChunkEntry& entry) const;
+  void decode(const OpenChunk& chunk, RowRange range, std::byte* out) const;  // checked as the options say
   void decode(const OpenChunk& chunk, RowRange range, std::byte* out, Verify verify) const;
   bool first_touch(std::uint64_t chunk) const;
   bool ends_within_file(std::uint64_t end) const;

@@ -8,6 +8,7 @@
 
 #include "core/storage/mapped_file.h"
 #include "core/storage/memory.h"
+#include "core/store/executor.h"
 #include "core/store/reader.h"
 #include "core/store/writer.h"
 
@@ -100,6 +101,37 @@ TEST(Store, FileAndMapReadTheSame) {
   expect_rows(from_file, all);
   expect_rows(from_map, all);
   EXPECT_THROW(Writer::create_file(file.path(), false, options), Error);
+}
+
+TEST(Store, WindowsAreWhatReadingOneByOneGives) {
+  const auto all = make_rows(4000);
+  const auto memory = std::make_shared<MemoryStorage>();
+  WriterOptions options;
+  options.chunk_rows = 37;
+  Writer::create(memory, options)->append(book_layout(), bytes_of(all), 4000);
+  const Reader reader(memory);
+  std::mt19937 random(11);
+  for (const unsigned threads : {1u, 4u}) {
+    set_threads(threads);
+    for (const std::uint64_t rows : {1u, 64u, 300u, 4000u}) {
+      std::vector<std::uint64_t> starts(rows == 4000 ? 2 : 70);
+      for (auto& start : starts) start = random() % (4000 - rows + 1);
+      if (starts.size() > 3) starts[1] = starts[0];  // the same twice, and two that overlap
+      if (starts.size() > 3) starts[3] = starts[2] > 5 ? starts[2] - 5 : 0;
+      std::vector<float> out(starts.size() * rows * 150);
+      reader.read_windows(starts, rows, std::as_writable_bytes(std::span(out)));
+      for (std::size_t w = 0; w < starts.size(); ++w) {
+        const auto from = all.begin() + static_cast<std::ptrdiff_t>(starts[w] * 150);
+        ASSERT_TRUE(std::equal(from, from + static_cast<std::ptrdiff_t>(rows * 150),
+                               out.begin() + static_cast<std::ptrdiff_t>(w * rows * 150)));
+      }
+    }
+  }
+  set_threads(0);
+  std::vector<std::byte> out(600);
+  const std::uint64_t beyond[] = {4000};
+  EXPECT_THROW(reader.read_windows(beyond, 1, out), Error);
+  EXPECT_NO_THROW(reader.read_windows({}, 5, {}));
 }
 
 TEST(Store, ReaderFollowsAWriter) {
