@@ -1,12 +1,14 @@
 #include <array>
 
+#include "core/codec/book_xor.h"
+#include "core/codec/bytes_codec.h"
 #include "core/codec/codec.h"
 #include "core/codec/raw.h"
 
 namespace cdd {
 namespace {
 
-constexpr std::array<const Codec*, 1> kTable{&kRawCodec};
+constexpr std::array kTable{&kRawCodec, &kBytesCodec, &kOkxObF16Codec, &kOkxObF32Codec, &kGenericObCodec};
 
 }  // namespace
 
