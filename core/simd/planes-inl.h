@@ -27,22 +27,28 @@ HWY_INLINE void StoreItems(hn::Vec<D> v, D d, std::byte* p) {
   hn::StoreU(v, d, reinterpret_cast<hn::TFromD<D>*>(p));
 }
 
-// Byte kByte and the bytes above it of the Lanes(d) items whose lowest bytes start at `planes`. Widening the
-// bytes and shifting them into place needs no shuffle across 128-bit blocks on any target.
+// Byte kByte and the bytes above it of the Lanes(d) items whose lowest bytes start at `planes`, XORed with
+// those of the `before` rows of `row_items` in front of them. Widening bytes and shifting them into place
+// needs no shuffle across 128-bit blocks on any target.
 template <std::size_t kByte, class D>
-HWY_INLINE hn::Vec<D> JoinFrom(D d, const std::byte* planes, std::size_t stride) {
+HWY_INLINE hn::Vec<D> JoinFrom(D d, const std::byte* planes, std::size_t stride, std::size_t before,
+                               std::size_t row_items) {
   const hn::Rebind<std::uint8_t, D> d8;
-  const auto bytes = hn::PromoteTo(d, LoadItems(d8, planes + kByte * stride));
-  const auto v = hn::ShiftLeft<static_cast<int>(8 * kByte)>(bytes);
+  const std::byte* plane = planes + kByte * stride;
+  auto bytes = LoadItems(d8, plane);
+  for (std::size_t back = before; back != 0; --back) {
+    bytes = hn::Xor(bytes, LoadItems(d8, plane - back * row_items));
+  }
+  const auto v = hn::ShiftLeft<static_cast<int>(8 * kByte)>(hn::PromoteTo(d, bytes));
   if constexpr (kByte + 1 < sizeof(hn::TFromD<D>)) {
-    return hn::Or(v, JoinFrom<kByte + 1>(d, planes, stride));
+    return hn::Or(v, JoinFrom<kByte + 1>(d, planes, stride, before, row_items));
   } else {
     return v;
   }
 }
 template <class D>
 HWY_INLINE hn::Vec<D> JoinVector(D d, const std::byte* planes, std::size_t stride) {
-  return JoinFrom<0>(d, planes, stride);
+  return JoinFrom<0>(d, planes, stride, 0, 0);
 }
 
 template <std::size_t kByte = 0, class D>

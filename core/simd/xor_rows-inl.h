@@ -28,23 +28,25 @@ HWY_INLINE std::size_t NextVector(std::size_t i, std::size_t items, std::size_t 
 
 template <std::size_t kItems, class D>
 void SplitRows(D d, const XorRows& shape, const std::byte* rows, std::byte* planes) {
+  using T = hn::TFromD<D>;
   const std::size_t items = kItems != 0 ? kItems : shape.row_items;
-  const std::size_t row_bytes = items * sizeof(hn::TFromD<D>);
+  const std::size_t row_bytes = items * sizeof(T);
   const std::size_t stride = shape.n_rows * items;
   const std::size_t lanes = hn::Lanes(d);
-  std::size_t until_start = 0;
-  for (std::size_t r = 0; r < shape.n_rows; ++r, rows += row_bytes, planes += items, --until_start) {
+  for (std::size_t r = 0, until_start = 0; r < shape.n_rows; ++r, --until_start) {
     if (until_start == 0) {
       until_start = shape.segment_rows;
       for (std::size_t i = 0; i < items; i = NextVector(i, items, lanes)) {
-        SplitVector(d, LoadItems(d, rows + i * sizeof(hn::TFromD<D>)), planes + i, stride);
+        SplitVector(d, LoadItems(d, rows + i * sizeof(T)), planes + i, stride);
       }
-      continue;
+    } else {
+      for (std::size_t i = 0; i < items; i = NextVector(i, items, lanes)) {
+        const std::byte* p = rows + i * sizeof(T);
+        SplitVector(d, hn::Xor(LoadItems(d, p), LoadItems(d, p - row_bytes)), planes + i, stride);
+      }
     }
-    for (std::size_t i = 0; i < items; i = NextVector(i, items, lanes)) {
-      const std::byte* p = rows + i * sizeof(hn::TFromD<D>);
-      SplitVector(d, hn::Xor(LoadItems(d, p), LoadItems(d, p - row_bytes)), planes + i, stride);
-    }
+    rows += row_bytes;
+    planes += items;
   }
 }
 
@@ -56,35 +58,27 @@ void JoinRows(D d, const XorRows& shape, const std::byte* planes, std::size_t fi
   const std::size_t row_bytes = items * sizeof(T);
   const std::size_t stride = shape.n_rows * items;
   const std::size_t lanes = hn::Lanes(d);
+  if (count == 0) return;
+  // The first row is the XOR of its segment's rows up to itself, every other one a step from the row before.
   const std::size_t before = first % shape.segment_rows;
   planes += first * items;
+  for (std::size_t i = 0; i < items; i = NextVector(i, items, lanes)) {
+    StoreItems(JoinFrom<0>(d, planes + i, stride, before, items), d, out + i * sizeof(T));
+  }
   std::size_t until_start = shape.segment_rows - before;
-  if (before != 0 && count != 0) {  // the first row is the XOR of its segment's rows up to itself
-    for (std::size_t i = 0; i < items; i = NextVector(i, items, lanes)) {
-      auto v = JoinVector(d, planes + i, stride);
-      for (std::size_t back = 1; back <= before; ++back) {
-        v = hn::Xor(v, JoinVector(d, planes + i - back * items, stride));
-      }
-      StoreItems(v, d, out + i * sizeof(T));
-    }
+  for (std::size_t r = 1; r < count; ++r) {
     planes += items;
     out += row_bytes;
-    --until_start;
-    --count;
-  } else {
-    until_start = 0;
-  }
-  for (; count != 0; --count, planes += items, out += row_bytes, --until_start) {
-    if (until_start == 0) {
+    if (--until_start != 0) {
+      for (std::size_t i = 0; i < items; i = NextVector(i, items, lanes)) {
+        std::byte* p = out + i * sizeof(T);
+        StoreItems(hn::Xor(JoinVector(d, planes + i, stride), LoadItems(d, p - row_bytes)), d, p);
+      }
+    } else {
       until_start = shape.segment_rows;
       for (std::size_t i = 0; i < items; i = NextVector(i, items, lanes)) {
         StoreItems(JoinVector(d, planes + i, stride), d, out + i * sizeof(T));
       }
-      continue;
-    }
-    for (std::size_t i = 0; i < items; i = NextVector(i, items, lanes)) {
-      std::byte* p = out + i * sizeof(T);
-      StoreItems(hn::Xor(JoinVector(d, planes + i, stride), LoadItems(d, p - row_bytes)), d, p);
     }
   }
 }
