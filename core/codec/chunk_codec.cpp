@@ -57,18 +57,27 @@ void check_header(const RowLayout& layout, std::uint32_t n_rows, const RecordHea
   }
 }
 
-// The transform's output: the payload itself, or what it decompresses to (in this thread's scratch).
-Bytes transformed(Bytes payload, Compressor compressor, std::uint64_t raw_bytes) {
-  if (compressor == Compressor::None) return payload;
+// The rows asked for: decompresses into this thread's scratch, then undoes the transform into `out`.
+void decode_payload(const RowLayout& layout, std::uint32_t n_rows, const Codec& codec, std::uint64_t flags,
+                    Bytes payload, RowRange range, std::byte* out) {
+  const Compressor compressor = compressor_of(flags);
+  if (compressor == Compressor::None) return codec.decode_rows_into(layout, n_rows, flags, payload, range, out);
+
+  const std::uint64_t raw_bytes = std::uint64_t{n_rows} * layout.row_bytes();
   ByteReader reader(payload);
   const std::uint64_t size = reader.take<std::uint32_t>();
   if (size > 2 * raw_bytes + kTransformSlack) {
     fail(ErrorCode::Corrupt, "payload claims %llu bytes before compression for %llu raw ones",
          static_cast<unsigned long long>(size), static_cast<unsigned long long>(raw_bytes));
   }
-  const MutableBytes out = scratch(Stage::Compress).get(size);
-  decompress(compressor, reader.rest(), out);
-  return out;
+  // A whole chunk of plain rows has nothing to undo: it decompresses to where it belongs.
+  const bool plain = codec.id == CodecId::Bytes && (flags & cf::kBytePlanes) == 0;
+  if (plain && range.count == n_rows && size == raw_bytes) {
+    return decompress(compressor, reader.rest(), {out, static_cast<std::size_t>(size)});
+  }
+  const MutableBytes transformed = scratch(Stage::Compress).get(static_cast<std::size_t>(size));
+  decompress(compressor, reader.rest(), transformed);
+  codec.decode_rows_into(layout, n_rows, flags, transformed, range, out);
 }
 
 }  // namespace
@@ -99,6 +108,7 @@ EncodedChunk encode_chunk(const RowLayout& layout, Bytes rows, std::uint32_t n_r
   }
   std::size_t payload_bytes = plan.codec->encode(layout, rows, n_rows, context, transform);
   if (payload_bytes == 0) return {};
+  const bool lossy = (context.flags & cf::kDownCast16) != 0;
   if (compressed) {
     store<std::uint32_t>(room.data(), static_cast<std::uint32_t>(payload_bytes));
     payload_bytes = kTransformedSizeBytes + compress(plan.compressor, transform.first(payload_bytes),
@@ -111,7 +121,7 @@ EncodedChunk encode_chunk(const RowLayout& layout, Bytes rows, std::uint32_t n_r
   header.size = static_cast<std::uint32_t>(size);
   header.type = static_cast<std::uint16_t>(plan.codec->id);
   header.flags = cf::kLittleEndian | cf::kRecordCheck | context.flags | flag_of(plan.compressor);
-  header.hash = hash128(plan.float16.enabled ? Bytes(reconstructed) : rows);
+  header.hash = hash128(lossy ? Bytes(reconstructed) : rows);
   header.n_rows = n_rows;
   header.layout = layout;
   put_record_header(header, out.data());
@@ -143,13 +153,12 @@ void decode_chunk_rows(const RowLayout& layout, Bytes record, const ChunkPlace& 
   if (codec == nullptr) fail(ErrorCode::Unsupported, "chunk type %u is not known to this version", unsigned{header.type});
   if (!codec->accepts(layout)) fail(ErrorCode::Corrupt, "chunk type %s cannot hold rows of this layout", codec->name);
 
-  const std::uint64_t raw_bytes = std::uint64_t{n_rows} * layout.row_bytes();
-  const Bytes input = transformed(payload, compressor_of(header.flags), raw_bytes);
-  if (verify != Verify::Full) return codec->decode_rows_into(layout, n_rows, header.flags, input, range, out);
+  if (verify != Verify::Full) return decode_payload(layout, n_rows, *codec, header.flags, payload, range, out);
 
+  const std::uint64_t raw_bytes = std::uint64_t{n_rows} * layout.row_bytes();
   const bool whole = range.count == n_rows;
-  std::byte* rows = whole ? out : scratch(Stage::Rows).get(raw_bytes).data();
-  codec->decode_rows_into(layout, n_rows, header.flags, input, {0, n_rows}, rows);
+  std::byte* rows = whole ? out : scratch(Stage::Rows).get(static_cast<std::size_t>(raw_bytes)).data();
+  decode_payload(layout, n_rows, *codec, header.flags, payload, {0, n_rows}, rows);
   if (hash128({rows, static_cast<std::size_t>(raw_bytes)}) != header.hash) {
     fail(ErrorCode::Checksum, "decoded rows do not match the chunk's BLAKE3 hash");
   }

@@ -1,13 +1,15 @@
 // The table of codecs, in order of id. codec.h says what a row holds.
 #include <array>
 
+#include "core/codec/book_xor.h"
+#include "core/codec/bytes_codec.h"
 #include "core/codec/codec.h"
 #include "core/codec/raw.h"
 
 namespace cdd {
 namespace {
 
-constexpr std::array<const Codec*, 1> kTable{&kRawCodec};
+constexpr std::array kTable{&kRawCodec, &kBytesCodec, &kOkxObF16Codec, &kOkxObF32Codec, &kGenericObCodec};
 
 }  // namespace
 
