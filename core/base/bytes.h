@@ -64,7 +64,8 @@ class ByteReader {
   Bytes rest() const noexcept { return rest_; }
 
   Bytes take(std::size_t n) {
-    if (n > rest_.size()) fail(ErrorCode::Corrupt, "needs %zu more bytes, only %zu are left", n, rest_.size());
+    if (n > rest_.size())
+      fail(ErrorCode::Corrupt, "needs %zu more bytes, only %zu are left", n, rest_.size());
     Bytes head = rest_.first(n);
     rest_ = rest_.subspan(n);
     return head;

@@ -10,7 +10,7 @@
 
 namespace cdd {
 
-inline constexpr std::size_t kMaxRowDims = 7;                         // a chunk has one more: its rows
+inline constexpr std::size_t kMaxRowDims = 7;                               // a chunk has one more: its rows
 inline constexpr std::uint64_t kMaxChunkRawBytes = std::uint64_t{1} << 31;  // 2 GiB of raw rows in a chunk
 
 class RowLayout {

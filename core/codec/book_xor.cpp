@@ -10,8 +10,8 @@
 namespace cdd {
 namespace {
 
-// Start rows cost 5 % of the size at 32, 10 % at 16 (zstd, 64-row chunks of real books); reaching a row in the
-// middle of a segment costs about 6 ns for each row passed, far less than decompressing.
+// Start rows cost 5 % of the size at 32, 10 % at 16 (zstd, 64-row chunks of real books); reaching a row in
+// the middle of a segment costs about 6 ns for each row passed, far less than decompressing.
 constexpr std::uint16_t kSegmentRows = 32;
 constexpr std::size_t kHeaderBytes = 4;  // u16 segment_rows, u8 normalise, u8 0
 constexpr std::size_t kScaleBytes = 4;   // f32 size_scale, float16 only

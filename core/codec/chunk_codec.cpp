@@ -9,8 +9,8 @@ namespace {
 
 namespace cf = chunk_flags;
 
-constexpr std::uint64_t kKnownFlags = cf::kLz4 | cf::kZstd | cf::kLittleEndian | cf::kDownCast16 | cf::kRecordCheck |
-                                      cf::kBatchCont | cf::kBytePlanes;
+constexpr std::uint64_t kKnownFlags = cf::kLz4 | cf::kZstd | cf::kLittleEndian | cf::kDownCast16 |
+                                      cf::kRecordCheck | cf::kBatchCont | cf::kBytePlanes;
 constexpr std::size_t kTransformedSizeBytes = 4;  // u32 in front of a compressed payload
 // What a transform may claim to expand to, relative to the raw rows: the loosest bound() of any codec.
 constexpr std::uint64_t kTransformSlack = std::uint64_t{1} << 20;
@@ -61,7 +61,8 @@ void check_header(const RowLayout& layout, std::uint32_t n_rows, const RecordHea
 void decode_payload(const RowLayout& layout, std::uint32_t n_rows, const Codec& codec, std::uint64_t flags,
                     Bytes payload, RowRange range, std::byte* out) {
   const Compressor compressor = compressor_of(flags);
-  if (compressor == Compressor::None) return codec.decode_rows_into(layout, n_rows, flags, payload, range, out);
+  if (compressor == Compressor::None)
+    return codec.decode_rows_into(layout, n_rows, flags, payload, range, out);
 
   const std::uint64_t raw_bytes = std::uint64_t{n_rows} * layout.row_bytes();
   ByteReader reader(payload);
@@ -115,7 +116,8 @@ EncodedChunk encode_chunk(const RowLayout& layout, Bytes rows, std::uint32_t n_r
                                                      room.subspan(kTransformedSizeBytes), plan.level);
   }
   const std::size_t size = header_bytes + payload_bytes + kRecordCheckBytes;
-  if (size > kMaxChunkRawBytes) fail(ErrorCode::InvalidArgument, "chunk of %zu stored bytes exceeds 2 GiB", size);
+  if (size > kMaxChunkRawBytes)
+    fail(ErrorCode::InvalidArgument, "chunk of %zu stored bytes exceeds 2 GiB", size);
 
   RecordHeader header;
   header.size = static_cast<std::uint32_t>(size);
@@ -150,10 +152,13 @@ void decode_chunk_rows(const RowLayout& layout, Bytes record, const ChunkPlace& 
   const RecordHeader header = parse_record(record, &payload);
   check_header(layout, n_rows, header);
   const Codec* codec = find_codec(header.type);
-  if (codec == nullptr) fail(ErrorCode::Unsupported, "chunk type %u is not known to this version", unsigned{header.type});
-  if (!codec->accepts(layout)) fail(ErrorCode::Corrupt, "chunk type %s cannot hold rows of this layout", codec->name);
+  if (codec == nullptr)
+    fail(ErrorCode::Unsupported, "chunk type %u is not known to this version", unsigned{header.type});
+  if (!codec->accepts(layout))
+    fail(ErrorCode::Corrupt, "chunk type %s cannot hold rows of this layout", codec->name);
 
-  if (verify != Verify::Full) return decode_payload(layout, n_rows, *codec, header.flags, payload, range, out);
+  if (verify != Verify::Full)
+    return decode_payload(layout, n_rows, *codec, header.flags, payload, range, out);
 
   const std::uint64_t raw_bytes = std::uint64_t{n_rows} * layout.row_bytes();
   const bool whole = range.count == n_rows;
@@ -168,7 +173,8 @@ void decode_chunk_rows(const RowLayout& layout, Bytes record, const ChunkPlace& 
 std::string codec_name(std::uint16_t type, std::uint64_t flags) {
   const Codec* codec = find_codec(type);
   std::string name = codec == nullptr ? "type" + std::to_string(type) : codec->name;
-  if (type == static_cast<std::uint16_t>(CodecId::Bytes)) name = (flags & cf::kBytePlanes) != 0 ? "planes" : "";
+  if (type == static_cast<std::uint16_t>(CodecId::Bytes))
+    name = (flags & cf::kBytePlanes) != 0 ? "planes" : "";
   const char* suffix = (flags & cf::kZstd) != 0 ? "zstd" : (flags & cf::kLz4) != 0 ? "lz4" : "";
   if (*suffix != '\0' && !name.empty()) name += '+';
   return name + suffix;

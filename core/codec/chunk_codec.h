@@ -47,7 +47,8 @@ struct EncodedChunk {
   CastError cast_error;
 };
 
-// Encodes `rows` (n_rows of `layout`) as the record of chunk `place`. `out` has record_bound() bytes and padding behind them.
+// Encodes `rows` (n_rows of `layout`) as the record of chunk `place`. `out` has record_bound() bytes and
+// padding behind them.
 EncodedChunk encode_chunk(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, const ChunkPlan& plan,
                           const ChunkPlace& place, MutableBytes out);
 

@@ -53,10 +53,11 @@ struct CastError {
 // What encode may be told beyond the rows, and what it reports back.
 struct EncodeContext {
   Float16Options float16;
-  bool byte_planes = false;    // CodecId::Bytes only
-  std::uint64_t flags = 0;     // out: flag bits decode needs (kBytePlanes, kDownCast16)
-  CastError cast_error;        // out, lossy codecs only: of this chunk
-  std::byte* reconstructed = nullptr;  // out, lossy codecs only: if not null, gets the rows decode will return
+  bool byte_planes = false;  // CodecId::Bytes only
+  std::uint64_t flags = 0;   // out: flag bits decode needs (kBytePlanes, kDownCast16)
+  CastError cast_error;      // out, lossy codecs only: of this chunk
+  std::byte* reconstructed =
+      nullptr;  // out, lossy codecs only: if not null, gets the rows decode will return
 };
 
 struct Codec {

@@ -67,10 +67,11 @@ std::size_t compress_bound(Compressor compressor, std::size_t bytes) {
 std::size_t compress(Compressor compressor, Bytes in, MutableBytes out, int level, bool checksum) {
   switch (compressor) {
     case Compressor::Lz4: {
-      const int n = LZ4_compress_fast_extState(lz4_state(), reinterpret_cast<const char*>(in.data()),
-                                               reinterpret_cast<char*>(out.data()), lz4_size(in.size()),
-                                               static_cast<int>(std::min(out.size(), std::size_t{INT32_MAX})), 1);
-      if (n <= 0) fail(ErrorCode::InvalidArgument, "LZ4 needs more than the %zu bytes it was given", out.size());
+      const int n = LZ4_compress_fast_extState(
+          lz4_state(), reinterpret_cast<const char*>(in.data()), reinterpret_cast<char*>(out.data()),
+          lz4_size(in.size()), static_cast<int>(std::min(out.size(), std::size_t{INT32_MAX})), 1);
+      if (n <= 0)
+        fail(ErrorCode::InvalidArgument, "LZ4 needs more than the %zu bytes it was given", out.size());
       return static_cast<std::size_t>(n);
     }
     case Compressor::Zstd: {
@@ -93,9 +94,9 @@ void decompress(Compressor compressor, Bytes in, MutableBytes out) {
   switch (compressor) {
     case Compressor::Lz4: {
       if (in.size() > INT32_MAX || out.size() > INT32_MAX) fail(ErrorCode::Corrupt, "LZ4 block over 2 GiB");
-      const int n = LZ4_decompress_safe(reinterpret_cast<const char*>(in.data()),
-                                        reinterpret_cast<char*>(out.data()), static_cast<int>(in.size()),
-                                        static_cast<int>(out.size()));
+      const int n =
+          LZ4_decompress_safe(reinterpret_cast<const char*>(in.data()), reinterpret_cast<char*>(out.data()),
+                              static_cast<int>(in.size()), static_cast<int>(out.size()));
       if (n < 0) fail(ErrorCode::Corrupt, "LZ4 block of %zu bytes is damaged", in.size());
       got = static_cast<std::size_t>(n);
       break;

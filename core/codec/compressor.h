@@ -14,8 +14,8 @@ enum class Compressor : std::uint8_t { None = 0, Lz4 = 1, Zstd = 2 };
 // Most bytes that compress may write. InvalidArgument when `bytes` is over what the compressor can take.
 std::size_t compress_bound(Compressor compressor, std::size_t bytes);
 
-// Compresses `in` into `out` (at least compress_bound bytes) and returns the size. `level` is zstd's, 1 to 22;
-// LZ4 has none here. `in` and `out` do not overlap. `checksum` adds zstd's own content checksum.
+// Compresses `in` into `out` (at least compress_bound bytes) and returns the size. `level` is zstd's, 1 to
+// 22; LZ4 has none here. `in` and `out` do not overlap. `checksum` adds zstd's own content checksum.
 std::size_t compress(Compressor compressor, Bytes in, MutableBytes out, int level, bool checksum = false);
 
 // Decompresses exactly out.size() bytes; anything else is Error{Corrupt}. Safe for untrusted input.
@@ -24,7 +24,8 @@ void decompress(Compressor compressor, Bytes in, MutableBytes out);
 // The decompressed size that a zstd frame promises; Error{Corrupt} when it promises none.
 std::uint64_t zstd_content_bytes(Bytes frame);
 
-// Writes a zstd skippable frame of exactly `out.size()` bytes, 8 or more: padding that decompress passes over.
+// Writes a zstd skippable frame of exactly `out.size()` bytes, 8 or more: padding that decompress passes
+// over.
 void put_zstd_padding(MutableBytes out) noexcept;
 
 }  // namespace cdd

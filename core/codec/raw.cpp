@@ -14,8 +14,8 @@ std::size_t encode(const RowLayout&, Bytes rows, std::uint32_t, EncodeContext&, 
   return rows.size();
 }
 
-void decode_rows_into(const RowLayout& layout, std::uint32_t n_rows, std::uint64_t, Bytes payload, RowRange range,
-                      std::byte* out) {
+void decode_rows_into(const RowLayout& layout, std::uint32_t n_rows, std::uint64_t, Bytes payload,
+                      RowRange range, std::byte* out) {
   const std::size_t row_bytes = layout.row_bytes();
   if (payload.size() != row_bytes * n_rows) {
     fail(ErrorCode::Corrupt, "raw payload of %zu bytes, expected %zu", payload.size(), row_bytes * n_rows);

@@ -4,7 +4,8 @@
 //   file    := header block record* (block record*)*
 //   header  := u32 MAGIC, u16 VERSION, u32 length, METADATA (zstd), u32 length, USER_META (zstd, or nothing)
 //   block   := u32 size, u16 type, u64 hash[2], entries, link                    CHUNK_OFFSETS
-//   record  := u32 size, u16 type, u16 dtype, u64 hash[2], u64 flags, u32 dims..., u32 0, payload, u32 check   CHUNK
+//   record  := u32 size, u16 type, u16 dtype, u64 hash[2], u64 flags, u32 dims..., u32 0, payload, u32 check
+//   CHUNK
 #pragma once
 
 #include <cstddef>
@@ -15,8 +16,8 @@ namespace cdd {
 // ---- header
 inline constexpr std::uint32_t kMagic = 0x46444443;  // "CDDF"
 inline constexpr std::uint16_t kVersion = 1;
-inline constexpr std::size_t kMetadataAt = 6;          // of METADATA's length
-inline constexpr std::size_t kMetadataBytes = 128;     // before compression
+inline constexpr std::size_t kMetadataAt = 6;       // of METADATA's length
+inline constexpr std::size_t kMetadataBytes = 128;  // before compression
 inline constexpr std::uint32_t kMaxMetadataBlob = 4096;
 inline constexpr std::uint32_t kMaxUserMetaBytes = 64u << 20;  // of the user's bytes, before compression
 
@@ -24,7 +25,8 @@ inline constexpr std::uint32_t kMaxUserMetaBytes = 64u << 20;  // of the user's 
 inline constexpr std::size_t kBlockHeaderBytes = 22;
 inline constexpr std::size_t kBlockHashAt = 6;
 inline constexpr std::uint64_t kSlotArrayAlignment = 64;
-inline constexpr std::uint32_t kDefaultFirstCapacity = 128;    // chunks of the first block; each block doubles it
+inline constexpr std::uint32_t kDefaultFirstCapacity =
+    128;  // chunks of the first block; each block doubles it
 inline constexpr std::uint32_t kMaxCapacity = 1u << 20;
 inline constexpr std::uint32_t kGrowth = 2;
 
@@ -42,7 +44,8 @@ inline constexpr std::uint32_t kEnd = 2;     // last chunk of one append
 inline constexpr std::uint32_t kCommit = 4;  // not a chunk: the file was closed cleanly here
 inline constexpr std::uint32_t kLink = 8;    // not a chunk: offset is the next block's
 }  // namespace slot_flags
-inline constexpr std::uint64_t kLinkKey = std::uint64_t{1} << 63;  // check key of block k's link: kLinkKey | k
+inline constexpr std::uint64_t kLinkKey = std::uint64_t{1}
+                                          << 63;  // check key of block k's link: kLinkKey | k
 
 // ---- CHUNK records
 inline constexpr std::size_t kRecordFixedBytes = 32;  // before the dimensions
@@ -58,7 +61,7 @@ inline constexpr std::uint64_t kLz4 = 1;           // the payload is LZ4-compres
 inline constexpr std::uint64_t kZstd = 2;          // the payload is zstd-compressed
 inline constexpr std::uint64_t kLittleEndian = 4;  // byte order of the items; this version writes no other
 inline constexpr std::uint64_t kBigEndian = 8;
-inline constexpr std::uint64_t kDownCast8 = 16;    // items are stored smaller than the reader returns them
+inline constexpr std::uint64_t kDownCast8 = 16;  // items are stored smaller than the reader returns them
 inline constexpr std::uint64_t kDownCast16 = 32;
 inline constexpr std::uint64_t kDownCast32 = 64;
 inline constexpr std::uint64_t kDownCast64 = 128;

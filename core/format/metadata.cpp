@@ -15,7 +15,8 @@ constexpr std::size_t kMaxCapacityAt = 36;
 constexpr std::size_t kGrowthAt = 40;
 constexpr std::size_t kIndexTypeAt = 44;
 constexpr std::size_t kDtypeAt = 46;
-constexpr std::size_t kRowDimsAt = 48;   // how many of the 8 dimensions are used; ~0 when the layout is not set
+constexpr std::size_t kRowDimsAt =
+    48;  // how many of the 8 dimensions are used; ~0 when the layout is not set
 constexpr std::size_t kDimsAt = 52;
 constexpr std::size_t kChunkRowsAt = 84;
 constexpr std::size_t kMaxChunkRawAt = 88;
@@ -38,8 +39,10 @@ RowLayout parse_layout(const std::byte* p) {
   const DType dtype(load<std::uint16_t>(p + kDtypeAt));
   const auto ndim = load<std::uint32_t>(p + kRowDimsAt);
   if (ndim == kLayoutUnset) return {};
-  if (!dtype.is_known()) fail(ErrorCode::Unsupported, "metadata: unknown dtype code 0x%04x", unsigned{dtype.code()});
-  if (ndim > kMaxRowDims) fail(ErrorCode::Corrupt, "metadata: %u row dimensions, at most %zu", ndim, kMaxRowDims);
+  if (!dtype.is_known())
+    fail(ErrorCode::Unsupported, "metadata: unknown dtype code 0x%04x", unsigned{dtype.code()});
+  if (ndim > kMaxRowDims)
+    fail(ErrorCode::Corrupt, "metadata: %u row dimensions, at most %zu", ndim, kMaxRowDims);
   std::array<std::uint32_t, kMaxRowDims> dims;
   for (std::size_t i = 0; i < ndim; ++i) dims[i] = load<std::uint32_t>(p + kDimsAt + 4 * i);
   return RowLayout(dtype, {dims.data(), ndim});
@@ -86,7 +89,8 @@ Metadata parse_metadata(Bytes bytes, Bytes user_meta_blob) {
   m.readonly_compatible = load<std::uint32_t>(p + kReadonlyCompatibleAt);
   m.compatible = load<std::uint32_t>(p + kCompatibleAt);
   if (m.incompatible != 0) {
-    fail(ErrorCode::Unsupported, "the file needs features 0x%x that this version does not know", m.incompatible);
+    fail(ErrorCode::Unsupported, "the file needs features 0x%x that this version does not know",
+         m.incompatible);
   }
   if (load<std::uint16_t>(p + kIndexTypeAt) != static_cast<std::uint16_t>(BlockType::Slots)) {
     fail(ErrorCode::Unsupported, "unknown index type %u", unsigned{load<std::uint16_t>(p + kIndexTypeAt)});

@@ -13,16 +13,16 @@
 namespace cdd {
 
 struct Metadata {
-  std::uint32_t incompatible = 0;          // features a reader must know to read
-  std::uint32_t readonly_compatible = 0;   // features a writer must know to append
-  std::uint32_t compatible = 0;            // features anyone may ignore
+  std::uint32_t incompatible = 0;         // features a reader must know to read
+  std::uint32_t readonly_compatible = 0;  // features a writer must know to append
+  std::uint32_t compatible = 0;           // features anyone may ignore
   std::array<std::byte, 16> salt{};
   std::uint32_t first_capacity = kDefaultFirstCapacity;
   std::uint32_t max_capacity = kMaxCapacity;
-  RowLayout layout;                        // unset: the first chunk's record fixes it
-  std::uint32_t chunk_rows = 0;            // hint: rows of a chunk as the user set them, 0 for "by bytes"
+  RowLayout layout;              // unset: the first chunk's record fixes it
+  std::uint32_t chunk_rows = 0;  // hint: rows of a chunk as the user set them, 0 for "by bytes"
   std::uint64_t max_chunk_raw_bytes = kMaxChunkRawBytes;
-  std::uint64_t created_ns = 0;            // since 1970, UTC
+  std::uint64_t created_ns = 0;  // since 1970, UTC
 
   std::uint64_t check_salt() const noexcept { return load<std::uint64_t>(salt.data()); }
   BlockGeometry geometry() const noexcept { return {first_capacity, max_capacity}; }

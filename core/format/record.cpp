@@ -38,7 +38,8 @@ RecordHeader parse_record(Bytes record, Bytes* payload) {
   header.hash = {load<std::uint64_t>(p + kHashAt), load<std::uint64_t>(p + kHashAt + 8)};
   header.flags = load<std::uint64_t>(p + kRecordFlagsAt);
   const DType dtype(load<std::uint16_t>(p + kDtypeAt));
-  if (!dtype.is_known()) fail(ErrorCode::Unsupported, "record has unknown dtype code 0x%04x", unsigned{dtype.code()});
+  if (!dtype.is_known())
+    fail(ErrorCode::Unsupported, "record has unknown dtype code 0x%04x", unsigned{dtype.code()});
 
   ByteReader rest(record.first(record.size() - kRecordCheckBytes).subspan(kDimsAt));
   header.n_rows = rest.take<std::uint32_t>();
@@ -51,7 +52,8 @@ RecordHeader parse_record(Bytes record, Bytes* payload) {
   }
   header.layout = RowLayout(dtype, {dims.data(), ndim});
   if (std::uint64_t{header.n_rows} * header.layout.row_bytes() > kMaxChunkRawBytes) {
-    fail(ErrorCode::Corrupt, "record of %u rows of %u bytes exceeds 2 GiB", header.n_rows, header.layout.row_bytes());
+    fail(ErrorCode::Corrupt, "record of %u rows of %u bytes exceeds 2 GiB", header.n_rows,
+         header.layout.row_bytes());
   }
   *payload = rest.rest();
   return header;

@@ -37,7 +37,8 @@ bool is_zero_slot(const std::byte* bytes) noexcept {
 BlockGeometry::BlockGeometry(std::uint32_t first_capacity, std::uint32_t max_capacity) noexcept
     : first_capacity_(first_capacity),
       max_capacity_(max_capacity),
-      doublings_(static_cast<std::uint32_t>(std::countr_zero(max_capacity) - std::countr_zero(first_capacity))) {}
+      doublings_(
+          static_cast<std::uint32_t>(std::countr_zero(max_capacity) - std::countr_zero(first_capacity))) {}
 
 std::uint32_t BlockGeometry::capacity(std::uint64_t block) const noexcept {
   return block >= doublings_ ? max_capacity_ : first_capacity_ << block;

@@ -11,8 +11,8 @@
 namespace cdd {
 
 // One slot without its check. For a chunk: where its record is, how long, its record_check, and the number of
-// rows in the file up to and including it. For a link: offset of the next block, row_end, zeros. For a commit:
-// offset is the end of the file, row_end its rows, record_check the slot's position in its block.
+// rows in the file up to and including it. For a link: offset of the next block, row_end, zeros. For a
+// commit: offset is the end of the file, row_end its rows, record_check the slot's position in its block.
 struct Slot {
   std::uint64_t offset = 0;
   std::uint64_t row_end = 0;
@@ -32,8 +32,8 @@ std::optional<Slot> parse_slot(const std::byte* bytes, std::uint64_t salt, std::
 
 bool is_zero_slot(const std::byte* bytes) noexcept;
 
-// Block k holds min(first_capacity * 2^k, max_capacity) chunks, so the block of a chunk and its slot there are
-// arithmetic. Both capacities are powers of two.
+// Block k holds min(first_capacity * 2^k, max_capacity) chunks, so the block of a chunk and its slot there
+// are arithmetic. Both capacities are powers of two.
 class BlockGeometry {
  public:
   BlockGeometry() = default;

@@ -50,12 +50,13 @@ class FileStorage final : public Storage {
 
   FileHandle handle_;
   std::string path_;
-  std::string temporary_;                    // not empty until publish()
+  std::string temporary_;  // not empty until publish()
   bool replace_ = false;
-  std::unique_ptr<FileStorage> replaced_;    // the old file, locked until the new one has its name
+  std::unique_ptr<FileStorage> replaced_;  // the old file, locked until the new one has its name
 };
 
-// The calling process. A writer remembers it, since a forked child must not write through its parent's handle.
+// The calling process. A writer remembers it, since a forked child must not write through its parent's
+// handle.
 std::uint64_t process_id() noexcept;
 
 }  // namespace cdd

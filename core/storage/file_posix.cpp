@@ -101,7 +101,8 @@ std::unique_ptr<FileStorage> FileStorage::create(const std::string& path, bool r
     old = open(path, Access::Append);
   }
   std::string temporary = temporary_beside(path);
-  const int fd = retry([&] { return ::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666); });
+  const int fd =
+      retry([&] { return ::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666); });
   if (fd < 0) fail_io(errno, "cannot create %s", path.c_str());
   std::unique_ptr<FileStorage> file(new FileStorage(fd, path));
   file->temporary_ = std::move(temporary);
@@ -159,7 +160,8 @@ void FileStorage::write_at(std::uint64_t offset, std::span<const Bytes> parts) {
       vectors[i] = {const_cast<std::byte*>(part.data()), part.size()};
     }
     const off_t at = checked_offset(offset, path_);
-    const ssize_t got = retry([&] { return ::pwritev(handle_, vectors.data(), static_cast<int>(count), at); });
+    const ssize_t got =
+        retry([&] { return ::pwritev(handle_, vectors.data(), static_cast<int>(count), at); });
     if (got < 0) fail_io(errno, "cannot write %s", path_.c_str());
     offset += static_cast<std::uint64_t>(got);
     auto written = static_cast<std::size_t>(got);

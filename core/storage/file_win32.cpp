@@ -73,7 +73,8 @@ OVERLAPPED at_offset(std::uint64_t offset) {
 void lock_or_fail(HANDLE handle, const std::string& path) {
   OVERLAPPED at = at_offset(kLockOffset);
   if (::LockFileEx(handle, LOCKFILE_EXCLUSIVE_LOCK | LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &at)) return;
-  if (::GetLastError() == ERROR_LOCK_VIOLATION) fail_io(EWOULDBLOCK, "another writer has %s open", path.c_str());
+  if (::GetLastError() == ERROR_LOCK_VIOLATION)
+    fail_io(EWOULDBLOCK, "another writer has %s open", path.c_str());
   fail_windows("cannot lock", path);
 }
 
@@ -136,7 +137,8 @@ void FileStorage::publish() {
   sync();
   replaced_.reset();  // Windows replaces no file that is open without POSIX semantics
   const DWORD flags = MOVEFILE_WRITE_THROUGH | (replace_ ? MOVEFILE_REPLACE_EXISTING : 0);
-  if (!::MoveFileExW(wide(temporary_).c_str(), wide(path_).c_str(), flags)) fail_windows("cannot create", path_);
+  if (!::MoveFileExW(wide(temporary_).c_str(), wide(path_).c_str(), flags))
+    fail_windows("cannot create", path_);
   temporary_.clear();
 }
 

@@ -1,5 +1,5 @@
-// A file mapped read-only: reads are pointers, no system call and no copy. The part of a growing file that came
-// after the map was made is read positionally. Whoever truncates a mapped file makes its readers fault
+// A file mapped read-only: reads are pointers, no system call and no copy. The part of a growing file that
+// came after the map was made is read positionally. Whoever truncates a mapped file makes its readers fault
 // (SIGBUS), so this is the caller's choice and not the default.
 // Implemented in mapped_file.cpp, mapped_file_posix.cpp and mapped_file_win32.cpp.
 #pragma once

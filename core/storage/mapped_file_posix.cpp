@@ -13,7 +13,8 @@ std::unique_ptr<MappedStorage> MappedStorage::open(const std::string& path) {
   if (size > std::numeric_limits<std::size_t>::max() / 2) fail_io(ENOMEM, "cannot map %s", path.c_str());
   Bytes map;
   if (size > 0) {
-    void* const address = ::mmap(nullptr, static_cast<std::size_t>(size), PROT_READ, MAP_SHARED, file->handle(), 0);
+    void* const address =
+        ::mmap(nullptr, static_cast<std::size_t>(size), PROT_READ, MAP_SHARED, file->handle(), 0);
     if (address == MAP_FAILED) fail_io(errno, "cannot map %s", path.c_str());
     map = {static_cast<const std::byte*>(address), static_cast<std::size_t>(size)};
   }

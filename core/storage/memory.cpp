@@ -10,7 +10,8 @@ namespace {
 
 Bytes clip(Bytes bytes, std::uint64_t offset, std::size_t n) {
   if (offset >= bytes.size()) return {};
-  return bytes.subspan(static_cast<std::size_t>(offset)).first(std::min<std::uint64_t>(n, bytes.size() - offset));
+  return bytes.subspan(static_cast<std::size_t>(offset))
+      .first(std::min<std::uint64_t>(n, bytes.size() - offset));
 }
 
 Bytes copy_of(Bytes bytes, Scratch& scratch) {
@@ -33,7 +34,8 @@ Bytes view_at(Bytes bytes, std::uint64_t offset, std::size_t n, Scratch& scratch
 }
 
 std::shared_ptr<Storage> MemoryStorage::lock_for_writing(std::shared_ptr<MemoryStorage> storage) {
-  if (storage->has_writer_.exchange(true)) fail_io(EWOULDBLOCK, "another writer has %s open", storage->name().c_str());
+  if (storage->has_writer_.exchange(true))
+    fail_io(EWOULDBLOCK, "another writer has %s open", storage->name().c_str());
   Storage* const raw = storage.get();
   return {raw, [storage = std::move(storage)](Storage*) { storage->has_writer_.store(false); }};
 }

@@ -17,9 +17,9 @@ class Storage {
  public:
   virtual ~Storage() = default;
 
-  // Up to `n` bytes at `offset`: fewer only where the storage ends. The span points into the storage itself or
-  // into `scratch`; it stays valid until the next use of that scratch, is followed by kScratchPadding readable
-  // bytes, and may change under the reader where a writer is at work.
+  // Up to `n` bytes at `offset`: fewer only where the storage ends. The span points into the storage itself
+  // or into `scratch`; it stays valid until the next use of that scratch, is followed by kScratchPadding
+  // readable bytes, and may change under the reader where a writer is at work.
   virtual Bytes read_at(std::uint64_t offset, std::size_t n, Scratch& scratch) const = 0;
 
   // Writes `parts` one after the other at `offset`, extending the storage (a gap reads as zeros).

@@ -17,7 +17,7 @@ namespace cdd {
 
 struct Block {
   std::uint64_t offset = 0;
-  std::uint64_t row_begin = 0;  // rows before this block
+  std::uint64_t row_begin = 0;      // rows before this block
   std::optional<PlainBlock> plain;  // set for blocks of types 0 and 1
 };
 
@@ -25,8 +25,8 @@ struct Block {
 struct CommittedEnd {
   std::uint64_t chunks = 0;
   std::uint64_t rows = 0;
-  bool clean = false;       // the last writer closed the file
-  std::uint64_t end = 0;    // clean: the offset where the file ends
+  bool clean = false;     // the last writer closed the file
+  std::uint64_t end = 0;  // clean: the offset where the file ends
 };
 
 class BlockWalk {

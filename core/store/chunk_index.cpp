@@ -28,8 +28,8 @@ ChunkIndex::~ChunkIndex() {
   }
 }
 
-// Table t holds pages [64 * (2^t - 1), 64 * (2^(t+1) - 1)), so no table ever moves. The caller holds the mutex
-// or knows that the table exists.
+// Table t holds pages [64 * (2^t - 1), 64 * (2^(t+1) - 1)), so no table ever moves. The caller holds the
+// mutex or knows that the table exists.
 std::atomic<ChunkIndex::Page*>& ChunkIndex::page_pointer(std::uint64_t page) const {
   const auto t = static_cast<std::size_t>(std::bit_width(page / kFirstTablePages + 1)) - 1;
   Table* table = tables_[t].load(std::memory_order_acquire);
@@ -80,8 +80,8 @@ const ChunkIndex::Page& ChunkIndex::load_page(std::uint64_t number, std::uint64_
   return *page;
 }
 
-// Adds entries up to `count`. A slot that is damaged, or contradicts the ones before it, becomes an entry of no
-// rows: every other chunk keeps its rows.
+// Adds entries up to `count`. A slot that is damaged, or contradicts the ones before it, becomes an entry of
+// no rows: every other chunk keeps its rows.
 void ChunkIndex::fill_page(Page& page, std::uint64_t first, std::uint32_t count) const {
   const std::uint32_t filled = page.filled.load(std::memory_order_relaxed);
   const auto slots = walk_.read_slots(first + filled, count - filled);

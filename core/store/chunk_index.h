@@ -1,4 +1,5 @@
-// A reader's picture of the index: row -> chunk -> place of its record, loaded page by page as it is asked for.
+// A reader's picture of the index: row -> chunk -> place of its record, loaded page by page as it is asked
+// for.
 //
 // Lookups take no lock once a page is loaded: pages never move, entries never change once published, and
 // refresh() only adds entries behind those that readers may see. Loading and refreshing take a mutex.
@@ -20,7 +21,8 @@ struct ChunkEntry {
   std::uint64_t row_end = 0;
   std::uint32_t size = 0;  // 0: its slot is damaged, so the chunk cannot be found
   std::uint32_t record_check = 0;
-  // The slot before is damaged: row_begin is that chunk's, and only the record knows how many rows are its own.
+  // The slot before is damaged: row_begin is that chunk's, and only the record knows how many rows are its
+  // own.
   bool follows_damage = false;
 
   bool is_damaged() const noexcept { return size == 0; }
@@ -54,9 +56,9 @@ class ChunkIndex {
   // Column-wise, so that the search for a row touches little memory. Entries below `filled` never change.
   struct Page {
     std::atomic<std::uint32_t> filled{0};
-    std::uint64_t row_begin = 0;   // rows before the page
-    std::uint64_t data_end = 0;    // where the record before entry `filled` ends; only for filling
-    bool follows_damage = false;   // the slot before the page is damaged
+    std::uint64_t row_begin = 0;  // rows before the page
+    std::uint64_t data_end = 0;   // where the record before entry `filled` ends; only for filling
+    bool follows_damage = false;  // the slot before the page is damaged
     std::array<std::uint64_t, kPageEntries> row_end{};
     std::array<std::uint64_t, kPageEntries> offset{};
     std::array<std::uint32_t, kPageEntries> size{};

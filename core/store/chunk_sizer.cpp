@@ -5,10 +5,10 @@
 namespace cdd {
 namespace {
 
-constexpr double kFirstGuessRatio = 4;     // of raw to stored bytes, before anything was measured
+constexpr double kFirstGuessRatio = 4;       // of raw to stored bytes, before anything was measured
 constexpr double kShortEnoughToRetry = 0.7;  // of the target
-constexpr double kSmoothing = 0.25;        // weight of one chunk once the size has settled
-constexpr std::uint32_t kRowGrain = 8;     // sizes above this are multiples of it, as kernels like
+constexpr double kSmoothing = 0.25;          // weight of one chunk once the size has settled
+constexpr std::uint32_t kRowGrain = 8;       // sizes above this are multiples of it, as kernels like
 
 }  // namespace
 
@@ -16,7 +16,8 @@ ChunkSizer::ChunkSizer(const RowLayout& layout, std::uint32_t fixed_rows, std::u
                        std::uint64_t max_raw_bytes)
     : fixed_(fixed_rows != 0), target_bytes_(target_bytes) {
   const std::uint64_t most = std::max<std::uint64_t>(1, max_raw_bytes / layout.row_bytes());
-  max_rows_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(most, kMaxChunkRawBytes / layout.row_bytes()));
+  max_rows_ =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(most, kMaxChunkRawBytes / layout.row_bytes()));
   rows_ = fixed_ ? fixed_rows : limit(kFirstGuessRatio * target_bytes / layout.row_bytes());
 }
 
@@ -36,7 +37,8 @@ bool ChunkSizer::accept(std::uint32_t record_bytes) noexcept {
       return false;
     }
   }
-  rows_ = limit(settled_ ? rows_ + kSmoothing * (std::clamp(ideal, rows_ / 2.0, rows_ * 2.0) - rows_) : ideal);
+  rows_ =
+      limit(settled_ ? rows_ + kSmoothing * (std::clamp(ideal, rows_ / 2.0, rows_ * 2.0) - rows_) : ideal);
   settled_ = true;
   return true;
 }

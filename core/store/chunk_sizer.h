@@ -19,8 +19,8 @@ class ChunkSizer {
 
   std::uint32_t rows() const noexcept { return rows_; }
 
-  // Told that a chunk of rows() rows came to `record_bytes`. False: it is far too short and rows() has grown, so
-  // collect more rows and encode again. True: keep it.
+  // Told that a chunk of rows() rows came to `record_bytes`. False: it is far too short and rows() has grown,
+  // so collect more rows and encode again. True: keep it.
   bool accept(std::uint32_t record_bytes) noexcept;
 
  private:

@@ -41,7 +41,8 @@ Setting& setting() {
 
 unsigned usable_threads() {
   const Setting& s = setting();
-  return s.process.load(std::memory_order_relaxed) == process_id() ? s.threads.load(std::memory_order_relaxed) : 1;
+  return s.process.load(std::memory_order_relaxed) == process_id() ? s.threads.load(std::memory_order_relaxed)
+                                                                   : 1;
 }
 
 #if defined(CDD_HAS_TBB)
@@ -53,7 +54,8 @@ std::shared_ptr<tbb::task_arena> arena(unsigned threads) {
   const std::lock_guard lock(mutex);
   if (current && owner != process_id()) {
     // Inherited by fork without its threads: taking it apart would wait for them, so it is left as it is.
-    static std::vector<std::shared_ptr<tbb::task_arena>>& inherited = *new std::vector<std::shared_ptr<tbb::task_arena>>;
+    static std::vector<std::shared_ptr<tbb::task_arena>>& inherited =
+        *new std::vector<std::shared_ptr<tbb::task_arena>>;
     inherited.push_back(std::move(current));
     current.reset();
   }

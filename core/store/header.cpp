@@ -26,7 +26,8 @@ void append_blob(std::vector<std::byte>& out, Bytes blob) {
 }
 
 // A length and as many bytes, copied: reads share one scratch.
-std::vector<std::byte> read_blob(const Storage& storage, std::uint64_t at, std::uint32_t limit, const char* what) {
+std::vector<std::byte> read_blob(const Storage& storage, std::uint64_t at, std::uint32_t limit,
+                                 const char* what) {
   const Bytes length = read_exactly(storage, at, kLengthBytes, scratch(Stage::Record));
   const auto bytes = load<std::uint32_t>(length.data());
   if (bytes > limit) {
@@ -43,9 +44,11 @@ std::vector<std::byte> read_blob(const Storage& storage, std::uint64_t at, std::
 
 std::vector<std::byte> encode_header(const Metadata& metadata, Bytes user_meta) {
   if (user_meta.size() > kMaxUserMetaBytes) {
-    fail(ErrorCode::InvalidArgument, "user_meta of %zu bytes, at most %u", user_meta.size(), kMaxUserMetaBytes);
+    fail(ErrorCode::InvalidArgument, "user_meta of %zu bytes, at most %u", user_meta.size(),
+         kMaxUserMetaBytes);
   }
-  const std::vector<std::byte> user_blob = user_meta.empty() ? std::vector<std::byte>{} : compress_frame(user_meta);
+  const std::vector<std::byte> user_blob =
+      user_meta.empty() ? std::vector<std::byte>{} : compress_frame(user_meta);
   std::byte raw[kMetadataBytes];
   put_metadata(metadata, user_blob, raw);
   std::vector<std::byte> metadata_blob = compress_frame(raw);
@@ -75,8 +78,8 @@ Header read_header(const Storage& storage) {
          load<std::uint32_t>(start.data()), kMagic);
   }
   if (const auto version = load<std::uint16_t>(start.data() + 4); version != kVersion) {
-    fail(ErrorCode::Unsupported, "%s has format version %u, this library reads version %u", name, unsigned{version},
-         unsigned{kVersion});
+    fail(ErrorCode::Unsupported, "%s has format version %u, this library reads version %u", name,
+         unsigned{version}, unsigned{kVersion});
   }
   const auto metadata_blob = read_blob(storage, kMetadataAt, kMaxMetadataBlob, "metadata");
   const std::uint64_t user_at = kMetadataAt + kLengthBytes + metadata_blob.size();

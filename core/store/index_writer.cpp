@@ -133,8 +133,8 @@ void IndexWriter::close() {
   }
 }
 
-// Zeros the slots of a block from a position on, its link included. Slots that are zero already are not written,
-// so that a full disk does not stand in the way of clearing up after itself.
+// Zeros the slots of a block from a position on, its link included. Slots that are zero already are not
+// written, so that a full disk does not stand in the way of clearing up after itself.
 void IndexWriter::clear_slots(std::uint64_t block, std::uint64_t from_position) {
   static constexpr std::byte kZeros[kClearSlots * kSlotBytes]{};
   const std::uint64_t end = std::uint64_t{geometry_.capacity(block)} + 1;

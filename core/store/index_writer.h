@@ -1,5 +1,6 @@
-// The writer's half of the index: records and their slots to disk in the order that survives a crash, commits,
-// clean close, and recovery of what a dead writer left. Protocol: docs/format.md, "Writing" and "Recovery".
+// The writer's half of the index: records and their slots to disk in the order that survives a crash,
+// commits, clean close, and recovery of what a dead writer left. Protocol: docs/format.md, "Writing" and
+// "Recovery".
 //
 // One thread at a time. After an exception from append() the file is as before it, or is_poisoned().
 #pragma once
@@ -33,7 +34,8 @@ class IndexWriter {
   // `records` holds each chunk's record at its record_offset, which are multiples of kRecordAlignment.
   void append(Bytes records, const std::vector<PendingChunk>& chunks, bool last);
 
-  // Takes back what append() wrote, or tried to, since the last one with `last`. Poisons the writer if that fails.
+  // Takes back what append() wrote, or tried to, since the last one with `last`. Poisons the writer if that
+  // fails.
   void roll_back() noexcept;
 
   // Makes everything appended durable, then seals full blocks. A failure poisons: what reached the disk is
@@ -53,9 +55,9 @@ class IndexWriter {
   struct Position {
     std::uint64_t chunks = 0;
     std::uint64_t rows = 0;
-    std::uint64_t end = 0;      // of the data
-    std::size_t blocks = 0;     // how many blocks are in use
-    bool synced = true;         // nothing was written since the last sync
+    std::uint64_t end = 0;   // of the data
+    std::size_t blocks = 0;  // how many blocks are in use
+    bool synced = true;      // nothing was written since the last sync
   };
 
   IndexWriter(Storage& storage, const Metadata& metadata)
@@ -79,9 +81,9 @@ class IndexWriter {
   std::vector<std::uint64_t> blocks_;    // offsets
   std::vector<std::uint64_t> unsealed_;  // full blocks whose hash is still to be written
   Position at_;
-  Position whole_;                       // at_ after the last whole append
+  Position whole_;  // at_ after the last whole append
   std::uint64_t committed_chunks_ = 0;
-  bool in_append_ = false;               // something was written behind whole_
+  bool in_append_ = false;  // something was written behind whole_
   bool poisoned_ = false;
 };
 

@@ -22,7 +22,8 @@ std::vector<std::byte> read_entries(const Storage& storage, std::uint64_t offset
     fail(ErrorCode::Corrupt, "%s: index block at 0x%llx has %u bytes for %zu offsets", storage.name().c_str(),
          static_cast<unsigned long long>(offset), size, entries_bytes / kOffsetBytes);
   }
-  const Bytes body = read_exactly(storage, offset + kBlockHeaderBytes, size - kBlockHeaderBytes, scratch(Stage::Record));
+  const Bytes body =
+      read_exactly(storage, offset + kBlockHeaderBytes, size - kBlockHeaderBytes, scratch(Stage::Record));
   if (hash128(body) != hash) {
     fail(ErrorCode::Checksum, "%s: index block at 0x%llx does not match its hash", storage.name().c_str(),
          static_cast<unsigned long long>(offset));
@@ -40,7 +41,8 @@ std::optional<Slot> slot_of_record(const Storage& storage, std::uint64_t offset,
   const auto size = load<std::uint32_t>(head.data());
   const auto n_rows = load<std::uint32_t>(head.data() + kRecordFixedBytes);
   if (size < kMinRecordBytes || n_rows == 0) return std::nullopt;
-  const Bytes check = storage.read_at(offset + size - kRecordCheckBytes, kRecordCheckBytes, scratch(Stage::Record));
+  const Bytes check =
+      storage.read_at(offset + size - kRecordCheckBytes, kRecordCheckBytes, scratch(Stage::Record));
   if (check.size() < kRecordCheckBytes) return std::nullopt;
   return Slot{offset, row_begin + n_rows, size, load<std::uint32_t>(check.data()), slot_flags::kEnd};
 }
@@ -55,7 +57,8 @@ bool is_plain_block(const std::byte* block_header) noexcept {
 
 PlainBlock read_plain_block(const Storage& storage, std::uint64_t offset, std::uint32_t capacity,
                             std::uint64_t row_begin) {
-  const std::vector<std::byte> entries = read_entries(storage, offset, kOffsetBytes * (std::size_t{capacity} + 1));
+  const std::vector<std::byte> entries =
+      read_entries(storage, offset, kOffsetBytes * (std::size_t{capacity} + 1));
   PlainBlock block;
   block.next = load<std::uint64_t>(entries.data() + kOffsetBytes * capacity);
   for (std::uint32_t i = 0; i < capacity; ++i) {

@@ -19,8 +19,8 @@ struct PlainBlock {
 // Whether `block_header` (kBlockHeaderBytes of it) is one of type 0 or 1.
 bool is_plain_block(const std::byte* block_header) noexcept;
 
-// Reads the block at `offset`, `capacity` chunks, after `row_begin` rows. A record whose header cannot be read
-// gives an empty slot. Throws Corrupt, Truncated, or Checksum when the block's hash does not hold.
+// Reads the block at `offset`, `capacity` chunks, after `row_begin` rows. A record whose header cannot be
+// read gives an empty slot. Throws Corrupt, Truncated, or Checksum when the block's hash does not hold.
 PlainBlock read_plain_block(const Storage& storage, std::uint64_t offset, std::uint32_t capacity,
                             std::uint64_t row_begin);
 

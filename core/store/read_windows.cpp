@@ -1,5 +1,5 @@
-// The many-rows side of Reader: ranges and windows cut into pieces of chunks, pieces read chunk by chunk, several
-// chunks at a time.
+// The many-rows side of Reader: ranges and windows cut into pieces of chunks, pieces read chunk by chunk,
+// several chunks at a time.
 #include <algorithm>
 
 #include "core/store/executor.h"
@@ -81,8 +81,9 @@ void Reader::read_windows(std::span<const std::uint64_t> starts, std::uint64_t r
   std::uint64_t bytes = 0;
   if (!checked_mul(starts.size(), rows, &all_rows) || !checked_mul(all_rows, row_bytes, &bytes) ||
       bytes != out.size()) {
-    fail(ErrorCode::InvalidArgument, "%zu windows of %llu rows of %llu bytes do not fit a buffer of %zu bytes",
-         starts.size(), static_cast<unsigned long long>(rows), static_cast<unsigned long long>(row_bytes), out.size());
+    fail(ErrorCode::InvalidArgument,
+         "%zu windows of %llu rows of %llu bytes do not fit a buffer of %zu bytes", starts.size(),
+         static_cast<unsigned long long>(rows), static_cast<unsigned long long>(row_bytes), out.size());
   }
   if (all_rows == 0) return;
   std::vector<Piece> pieces;

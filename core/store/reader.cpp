@@ -62,8 +62,8 @@ void Reader::read_into(RowRange range, MutableBytes out) const {
   check_range(range);
   const std::uint64_t row_bytes = layout().row_bytes();
   if (out.size() != range.count * row_bytes) {
-    fail(ErrorCode::InvalidArgument, "%llu rows of %llu bytes need a buffer of %llu bytes, got %zu", ull{range.count},
-         ull{row_bytes}, ull{range.count} * row_bytes, out.size());
+    fail(ErrorCode::InvalidArgument, "%llu rows of %llu bytes need a buffer of %llu bytes, got %zu",
+         ull{range.count}, ull{row_bytes}, ull{range.count} * row_bytes, out.size());
   }
   if (range.count == 0) return;
   if (out.size() >= kParallelBytes && threads() > 1) {
@@ -87,8 +87,8 @@ Bytes Reader::read_record(std::uint64_t chunk, const ChunkEntry& entry) const {
     fail(ErrorCode::Checksum, "chunk %llu cannot be found: its index slot is damaged", ull{chunk});
   }
   if (!ends_within_file(entry.offset + entry.size)) {
-    fail(ErrorCode::Truncated, "%u stored bytes at 0x%llx exceed the file's %llu", entry.size, ull{entry.offset},
-         ull{storage_->size()});
+    fail(ErrorCode::Truncated, "%u stored bytes at 0x%llx exceed the file's %llu", entry.size,
+         ull{entry.offset}, ull{storage_->size()});
   }
   return read_exactly(*storage_, entry.offset, entry.size, scratch(Stage::Record));
 }
@@ -108,10 +108,12 @@ Reader::OpenChunk Reader::open_chunk(std::uint64_t chunk) const {
     if (entry.follows_damage) {
       Bytes payload;
       const std::uint64_t own_rows = parse_record(open.record, &payload).n_rows;
-      if (own_rows > open.rows.count) fail(ErrorCode::Corrupt, "record has more rows than the index leaves it");
+      if (own_rows > open.rows.count)
+        fail(ErrorCode::Corrupt, "record has more rows than the index leaves it");
       open.rows = {entry.row_end - own_rows, own_rows};
     }
-    if (load<std::uint32_t>(open.record.data() + open.record.size() - kRecordCheckBytes) != entry.record_check) {
+    if (load<std::uint32_t>(open.record.data() + open.record.size() - kRecordCheckBytes) !=
+        entry.record_check) {
       fail(ErrorCode::Checksum, "the record's check is not the one in its index slot");
     }
     const std::uint64_t limit = std::min(options_.max_chunk_raw_bytes, header_.metadata.max_chunk_raw_bytes);
@@ -130,8 +132,8 @@ Reader::OpenChunk Reader::open_chunk(std::uint64_t chunk) const {
 Reader::OpenChunk Reader::open_chunk_with(std::uint64_t chunk, std::uint64_t row) const {
   const OpenChunk open = open_chunk(chunk);
   if (row < open.rows.first) {
-    fail(ErrorCode::Checksum, "rows %llu to %llu are lost: the index slot before chunk %llu is damaged", ull{row},
-         ull{open.rows.first}, ull{chunk});
+    fail(ErrorCode::Checksum, "rows %llu to %llu are lost: the index slot before chunk %llu is damaged",
+         ull{row}, ull{open.rows.first}, ull{chunk});
   }
   return open;
 }

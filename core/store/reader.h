@@ -29,7 +29,7 @@ struct ReaderOptions {
 struct ChunkInfo {
   std::uint64_t start = 0;  // rows [start, stop) of the store
   std::uint64_t stop = 0;
-  std::string codec;        // as codec_name() has it
+  std::string codec;  // as codec_name() has it
   std::uint64_t raw_bytes = 0;
   std::uint64_t stored_bytes = 0;  // of the whole record
   std::uint64_t offset = 0;        // of the record in the file
@@ -37,7 +37,8 @@ struct ChunkInfo {
 
 class Reader {
  public:
-  // Reads the header and the ends of the index, no chunk. Throws Corrupt, Truncated, Checksum, Unsupported, Io.
+  // Reads the header and the ends of the index, no chunk. Throws Corrupt, Truncated, Checksum, Unsupported,
+  // Io.
   explicit Reader(std::shared_ptr<Storage> storage, const ReaderOptions& options = {});
 
   // Unset as long as nothing was appended to a store that was created without a layout.
@@ -51,12 +52,13 @@ class Reader {
   // Throws OutOfRange, InvalidArgument (size of out), Checksum, Corrupt, Truncated, Unsupported, Io.
   void read_into(RowRange range, MutableBytes out) const;
 
-  // Many windows in one call: `rows` rows from each of `starts`, one after the other into `out`, which has exactly
-  // their size. Rows that several windows share are decoded once, chunks are read in file order, and several
-  // threads work where it pays (executor.h). Throws as read_into.
+  // Many windows in one call: `rows` rows from each of `starts`, one after the other into `out`, which has
+  // exactly their size. Rows that several windows share are decoded once, chunks are read in file order, and
+  // several threads work where it pays (executor.h). Throws as read_into.
   void read_windows(std::span<const std::uint64_t> starts, std::uint64_t rows, MutableBytes out) const;
 
-  // What the index and the record's header say of chunk i. Throws OutOfRange, and Checksum for a damaged slot.
+  // What the index and the record's header say of chunk i. Throws OutOfRange, and Checksum for a damaged
+  // slot.
   ChunkInfo chunk_info(std::uint64_t chunk) const;
 
   // Makes rows visible that were appended since. Returns whether there are any.
@@ -101,7 +103,7 @@ class Reader {
   std::atomic<bool> layout_known_{false};
   mutable std::atomic<std::uint64_t> file_bytes_;  // known so far; grows
   std::mutex refresh_mutex_;
-  mutable std::mutex touched_mutex_;               // verify_once only
+  mutable std::mutex touched_mutex_;  // verify_once only
   mutable std::vector<bool> touched_;
 };
 

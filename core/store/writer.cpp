@@ -12,8 +12,8 @@ constexpr std::uint64_t kBatchChunks = 64;
 constexpr std::chrono::seconds kBatchTime{1};
 // Encoded bytes that wait for their append to end, before they are written without an END.
 constexpr std::size_t kPendingBytes = std::size_t{4} << 20;
-// Raw bytes of a chunk whose rows the data decides. Longer chunks would shrink a little more, but a window must
-// pass over what comes before it.
+// Raw bytes of a chunk whose rows the data decides. Longer chunks would shrink a little more, but a window
+// must pass over what comes before it.
 constexpr std::uint64_t kMaxAutoRawBytes = std::uint64_t{512} << 10;
 
 std::string text_of(const RowLayout& layout) {
@@ -28,15 +28,16 @@ void check_options(const WriterOptions& options) {
   }
   if (options.first_capacity == 0 || (options.first_capacity & (options.first_capacity - 1)) != 0 ||
       options.first_capacity > kMaxCapacity) {
-    fail(ErrorCode::InvalidArgument, "index block capacity %u is not a power of two up to %u", options.first_capacity,
-         kMaxCapacity);
+    fail(ErrorCode::InvalidArgument, "index block capacity %u is not a power of two up to %u",
+         options.first_capacity, kMaxCapacity);
   }
 }
 
 Metadata new_metadata(const WriterOptions& options) {
   Metadata metadata;
   std::random_device random;
-  for (std::size_t i = 0; i < metadata.salt.size(); i += 4) store<std::uint32_t>(metadata.salt.data() + i, random());
+  for (std::size_t i = 0; i < metadata.salt.size(); i += 4)
+    store<std::uint32_t>(metadata.salt.data() + i, random());
   metadata.first_capacity = options.first_capacity;
   metadata.layout = options.layout;
   metadata.chunk_rows = options.chunk_rows;
@@ -48,7 +49,8 @@ Metadata new_metadata(const WriterOptions& options) {
 
 }  // namespace
 
-std::unique_ptr<Writer> Writer::create_file(const std::string& path, bool replace, const WriterOptions& options) {
+std::unique_ptr<Writer> Writer::create_file(const std::string& path, bool replace,
+                                            const WriterOptions& options) {
   const std::shared_ptr<FileStorage> file = FileStorage::create(path, replace);
   auto writer = create(file, options);
   file->publish();
@@ -67,7 +69,8 @@ std::unique_ptr<Writer> Writer::create(std::shared_ptr<Storage> storage, const W
   storage->write_at(0, Bytes(bytes));
   Header header{metadata, options.user_meta, bytes.size()};
   IndexWriter index = IndexWriter::create(*storage, metadata, bytes.size());
-  return std::unique_ptr<Writer>(new Writer(std::move(storage), options, std::move(header), std::move(index)));
+  return std::unique_ptr<Writer>(
+      new Writer(std::move(storage), options, std::move(header), std::move(index)));
 }
 
 std::unique_ptr<Writer> Writer::open(std::shared_ptr<Storage> storage, const WriterOptions& options) {
@@ -76,8 +79,8 @@ std::unique_ptr<Writer> Writer::open(std::shared_ptr<Storage> storage, const Wri
   const Reader reader(storage);
   const Header& header = reader.header();
   if (header.metadata.readonly_compatible != 0) {
-    fail(ErrorCode::Unsupported, "%s has features 0x%x that this version cannot write", storage->name().c_str(),
-         header.metadata.readonly_compatible);
+    fail(ErrorCode::Unsupported, "%s has features 0x%x that this version cannot write",
+         storage->name().c_str(), header.metadata.readonly_compatible);
   }
   WriterOptions merged = options;
   if (reader.layout().is_set()) {
@@ -92,7 +95,8 @@ std::unique_ptr<Writer> Writer::open(std::shared_ptr<Storage> storage, const Wri
   return std::unique_ptr<Writer>(new Writer(storage, merged, header, std::move(index)));
 }
 
-Writer::Writer(std::shared_ptr<Storage> storage, const WriterOptions& options, Header header, IndexWriter index)
+Writer::Writer(std::shared_ptr<Storage> storage, const WriterOptions& options, Header header,
+               IndexWriter index)
     : storage_(std::move(storage)),
       options_(options),
       header_(std::move(header)),
@@ -116,7 +120,8 @@ void Writer::check_usable() const {
          storage_->name().c_str(), static_cast<unsigned long long>(process_));
   }
   if (index_.is_poisoned()) {
-    fail(ErrorCode::Closed, "the writer of %s failed before and cannot go on: close it and open the file again",
+    fail(ErrorCode::Closed,
+         "the writer of %s failed before and cannot go on: close it and open the file again",
          storage_->name().c_str());
   }
 }
@@ -136,8 +141,8 @@ void Writer::fix_layout(const RowLayout& layout) {
   layout_ = layout;
 }
 
-// Runs `work`, which encodes and writes one whole append; on failure takes back all it did to the file and the
-// tail. What work changes in memory, it changes last and without throwing.
+// Runs `work`, which encodes and writes one whole append; on failure takes back all it did to the file and
+// the tail. What work changes in memory, it changes last and without throwing.
 template <class Work>
 void Writer::whole_or_nothing(Work&& work) {
   const std::size_t tail_bytes = tail_.size();
@@ -181,8 +186,8 @@ void Writer::append(const RowLayout& layout, Bytes rows, std::uint64_t n_rows) {
   keep_promise();
 }
 
-// Rows [first, first + count) of the tail followed by `rows`, in one piece: where they begin in the tail and end
-// in `rows`, the tail is lengthened by a copy.
+// Rows [first, first + count) of the tail followed by `rows`, in one piece: where they begin in the tail and
+// end in `rows`, the tail is lengthened by a copy.
 Bytes Writer::take(Bytes rows, std::uint64_t first, std::uint64_t count) {
   const std::size_t row_bytes = layout_.row_bytes();
   const auto begin = static_cast<std::size_t>(first * row_bytes);
@@ -220,8 +225,8 @@ bool Writer::encode_sized(Bytes rows, std::uint32_t n_rows) {
 void Writer::write_pending(bool last) {
   if (pending_.empty()) return;
   for (std::size_t i = 0; i + (last ? 1 : 0) < pending_.size(); ++i) {
-    const MutableBytes record = MutableBytes(records_).subspan(static_cast<std::size_t>(pending_[i].record_offset),
-                                                               pending_[i].record_bytes);
+    const MutableBytes record = MutableBytes(records_).subspan(
+        static_cast<std::size_t>(pending_[i].record_offset), pending_[i].record_bytes);
     pending_[i].record_check = mark_continued(record, {header_.metadata.check_salt(), index_.chunks() + i});
   }
   if (index_.uncommitted_chunks() == 0) first_uncommitted_ = std::chrono::steady_clock::now();
@@ -241,9 +246,10 @@ void Writer::write_tail() {
 void Writer::keep_promise() {
   const std::uint64_t waiting = index_.uncommitted_chunks();
   if (waiting == 0) return;
-  const bool due = options_.durability == Durability::Always ||
-                   (options_.durability == Durability::Batch &&
-                    (waiting >= kBatchChunks || std::chrono::steady_clock::now() - first_uncommitted_ >= kBatchTime));
+  const bool due =
+      options_.durability == Durability::Always ||
+      (options_.durability == Durability::Batch &&
+       (waiting >= kBatchChunks || std::chrono::steady_clock::now() - first_uncommitted_ >= kBatchTime));
   if (due) index_.commit();
 }
 

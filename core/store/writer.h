@@ -1,8 +1,8 @@
 // Appends rows to a store: cuts them into chunks, encodes, writes, and keeps the promise of its Durability.
 //
 // Any thread may call, one at a time gets in. A failed append leaves the store as it was before it; when that
-// cannot be had, or a sync failed, the writer is poisoned: every later call throws Closed and the file is what
-// recovery makes of it. In a forked child every call throws Closed.
+// cannot be had, or a sync failed, the writer is poisoned: every later call throws Closed and the file is
+// what recovery makes of it. In a forked child every call throws Closed.
 #pragma once
 
 #include <chrono>
@@ -29,7 +29,7 @@ enum class Durability : std::uint8_t {
 };
 
 struct WriterOptions {
-  RowLayout layout;  // unset: the first append decides. For an existing store it must agree.
+  RowLayout layout;                  // unset: the first append decides. For an existing store it must agree.
   std::vector<std::byte> user_meta;  // of a new store
   ChooseOptions choose;
   std::uint32_t chunk_rows = 0;      // not 0: rows of every chunk
@@ -41,7 +41,8 @@ struct WriterOptions {
 class Writer {
  public:
   // Creates a file: whole or not at all. `replace` as FileStorage::create().
-  static std::unique_ptr<Writer> create_file(const std::string& path, bool replace, const WriterOptions& options);
+  static std::unique_ptr<Writer> create_file(const std::string& path, bool replace,
+                                             const WriterOptions& options);
   // Opens an existing file, recovering it if its last writer died.
   static std::unique_ptr<Writer> open_file(const std::string& path, const WriterOptions& options);
   // The same on storage that the caller has for itself alone.
@@ -88,11 +89,11 @@ class Writer {
   Header header_;
   IndexWriter index_;
   RowLayout layout_;
-  std::unique_ptr<Chooser> chooser_;   // these two exist once the layout is known
+  std::unique_ptr<Chooser> chooser_;  // these two exist once the layout is known
   std::unique_ptr<ChunkSizer> sizer_;
-  std::vector<std::byte> tail_;        // rows that do not fill a chunk
+  std::vector<std::byte> tail_;  // rows that do not fill a chunk
   std::uint64_t tail_rows_ = 0;
-  std::vector<std::byte> records_;     // of this append, encoded but not written
+  std::vector<std::byte> records_;  // of this append, encoded but not written
   std::vector<PendingChunk> pending_;
   CastError cast_error_;
   std::chrono::steady_clock::time_point first_uncommitted_;

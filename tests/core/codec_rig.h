@@ -50,8 +50,8 @@ inline Buffer decode(const Codec& codec, const RowLayout& layout, std::uint32_t 
 inline Buffer encode_record(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, const ChunkPlan& plan,
                             EncodedChunk* encoded = nullptr) {
   Buffer out(record_bound(layout, n_rows, plan) + kScratchPadding);
-  const EncodedChunk chunk = encode_chunk(layout, rows, n_rows, plan, {7, 3},
-                                          MutableBytes(out).first(out.size() - kScratchPadding));
+  const EncodedChunk chunk =
+      encode_chunk(layout, rows, n_rows, plan, {7, 3}, MutableBytes(out).first(out.size() - kScratchPadding));
   if (encoded != nullptr) *encoded = chunk;
   out.resize(chunk.record_bytes);
   return out;

@@ -46,7 +46,8 @@ void expect_rows(const Reader& reader, const std::vector<float>& all) {
   for (int i = 0; i < 50; ++i) {
     const std::uint64_t a = random() % (reader.rows() + 1);
     const std::uint64_t n = random() % (reader.rows() - a + 1);
-    EXPECT_EQ(read_rows(reader, a, n), std::vector<float>(all.begin() + a * 150, all.begin() + (a + n) * 150));
+    EXPECT_EQ(read_rows(reader, a, n),
+              std::vector<float>(all.begin() + a * 150, all.begin() + (a + n) * 150));
   }
 }
 
