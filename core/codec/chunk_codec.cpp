@@ -108,8 +108,9 @@ EncodedChunk encode_chunk(const RowLayout& layout, Bytes rows, std::uint32_t n_r
     reconstructed.resize(rows.size());
     context.reconstructed = reconstructed.data();
   }
-  std::size_t payload_bytes = plan.codec->encode(layout, rows, n_rows, context, transform);
-  if (payload_bytes == 0) return {};
+  const std::size_t transformed_bytes = plan.codec->encode(layout, rows, n_rows, context, transform);
+  if (transformed_bytes == 0) return {};
+  std::size_t payload_bytes = transformed_bytes;
   const bool lossy = (context.flags & cf::kDownCast16) != 0;
   if (compressed) {
     store<std::uint32_t>(room.data(), static_cast<std::uint32_t>(payload_bytes));
@@ -130,11 +131,12 @@ EncodedChunk encode_chunk(const RowLayout& layout, Bytes rows, std::uint32_t n_r
   const std::size_t checked = size - kRecordCheckBytes;
   const auto check = check32(CheckDomain::Record, place.salt, place.number, out.first(checked));
   store<std::uint32_t>(out.data() + checked, check);
-  return {header.size, check, context.cast_error};
+  return {header.size, check, static_cast<std::uint32_t>(transformed_bytes), context.cast_error};
 }
 
 void decode_chunk_rows(const RowLayout& layout, Bytes record, const ChunkPlace& place, Verify verify,
                        std::uint32_t n_rows, RowRange range, std::byte* out) {
+  if (range.count == 0) return;
   Bytes payload;
   if (verify != Verify::None && record.size() >= kMinRecordBytes) check_record(record, place);
   const RecordHeader header = parse_record(record, &payload);
@@ -160,6 +162,7 @@ std::string codec_name(std::uint16_t type, std::uint64_t flags) {
   std::string name = codec == nullptr ? "type" + std::to_string(type) : codec->name;
   if (type == static_cast<std::uint16_t>(CodecId::Bytes)) name = (flags & cf::kBytePlanes) != 0 ? "planes" : "";
   const char* suffix = (flags & cf::kZstd) != 0 ? "zstd" : (flags & cf::kLz4) != 0 ? "lz4" : "";
+  if (name.empty() && *suffix == '\0') return codec->name;
   if (*suffix != '\0' && !name.empty()) name += '+';
   return name + suffix;
 }
