@@ -1,24 +1,54 @@
-// stub
+// Which plan a chunk gets, by measuring: a trial encodes the chunk with every candidate and keeps the
+// cheapest. The first chunk is a trial, then one in 16, 64, 256, 1024 as long as the winner stays the same; a
+// new winner, or compression that drifts by a fifth, starts over. Chunks between trials are encoded once, by
+// the winner.
+//
+// A chunk that nothing shrinks is stored raw (not when a cast to float16 was asked for: then every chunk is
+// cast). What was chosen is in the record; decoding knows nothing of this.
 #pragma once
+
+#include <cstdint>
 #include <vector>
+
 #include "core/codec/chunk_codec.h"
+
 namespace cdd {
-struct ChooseOptions {
-  std::string codec = "auto";
+
+enum class Profile : std::uint8_t {
+  Fast,   // least time to get the chunk: reading it at 1 GB/s, then decoding it
+  Dense,  // fewest stored bytes
 };
+
+// What a stored chunk costs its readers, the less the better: nanoseconds (Fast) or bytes (Dense).
+double reading_cost(Profile profile, const ChunkPlan& plan, const EncodedChunk& chunk, std::size_t raw_bytes);
+
+// Owned by one writer; not safe for concurrent use.
 class Chooser {
  public:
-  Chooser(const RowLayout& l, const ChooseOptions&) : layout_(l) {}
-  EncodedChunk encode(Bytes rows, std::uint32_t n, const ChunkPlace& place, std::vector<std::byte>& out) {
-    ChunkPlan plan;
-    plan.codec = find_codec(0);
-    plan.compressor = Compressor::Zstd;
-    auto at = out.size();
-    out.resize(at + record_bound(layout_, n, plan) + 64);
-    auto e = encode_chunk(layout_, rows, n, plan, place, MutableBytes(out).subspan(at));
-    out.resize(at + e.record_bytes);
-    return e;
-  }
+  // `plans` come from plans_for() with the same layout.
+  Chooser(const RowLayout& layout, std::vector<ChunkPlan> plans, Profile profile);
+
+  // Encodes a chunk and appends its record to `out`. Throws what encode_chunk throws, leaving `out` alone.
+  EncodedChunk encode(Bytes rows, std::uint32_t n_rows, const ChunkPlace& place, std::vector<std::byte>& out);
+
+ private:
+  struct Chunk;  // the arguments of encode
+
+  EncodedChunk encode_as(const ChunkPlan& plan, const Chunk& chunk, std::vector<std::byte>& into) const;
+  EncodedChunk try_all(const Chunk& chunk);
+  void note_share(double share, bool after_trial);
+
   RowLayout layout_;
+  std::vector<ChunkPlan> plans_;
+  Profile profile_;
+  bool lossless_;
+  std::size_t winner_ = 0;
+  std::uint32_t interval_ = 0;     // chunks from the last trial to the next
+  std::uint32_t until_trial_ = 0;  // chunks; 0: the next chunk is a trial
+  double recent_share_ = 0;        // stored / raw bytes, smoothed over some 8 chunks
+  double settled_share_ = 0;       // the same after the last trial
+  std::vector<std::byte> record_;  // the chosen record of the current chunk; only grows
+  std::vector<std::byte> rival_;   // the one a trial compares with it
 };
+
 }  // namespace cdd

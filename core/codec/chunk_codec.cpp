@@ -107,8 +107,9 @@ EncodedChunk encode_chunk(const RowLayout& layout, Bytes rows, std::uint32_t n_r
     reconstructed.resize(rows.size());
     context.reconstructed = reconstructed.data();
   }
-  std::size_t payload_bytes = plan.codec->encode(layout, rows, n_rows, context, transform);
-  if (payload_bytes == 0) return {};
+  const std::size_t transformed_bytes = plan.codec->encode(layout, rows, n_rows, context, transform);
+  if (transformed_bytes == 0) return {};
+  std::size_t payload_bytes = transformed_bytes;
   const bool lossy = (context.flags & cf::kDownCast16) != 0;
   if (compressed) {
     store<std::uint32_t>(room.data(), static_cast<std::uint32_t>(payload_bytes));
@@ -127,7 +128,8 @@ EncodedChunk encode_chunk(const RowLayout& layout, Bytes rows, std::uint32_t n_r
   header.n_rows = n_rows;
   header.layout = layout;
   put_record_header(header, out.data());
-  return {header.size, put_record_check(out.first(size), place), context.cast_error};
+  return {header.size, put_record_check(out.first(size), place),
+          static_cast<std::uint32_t>(transformed_bytes), context.cast_error};
 }
 
 std::uint32_t mark_continued(MutableBytes record, const ChunkPlace& place) noexcept {
@@ -147,6 +149,7 @@ void check_record(Bytes record, const ChunkPlace& place) {
 
 void decode_chunk_rows(const RowLayout& layout, Bytes record, const ChunkPlace& place, Verify verify,
                        std::uint32_t n_rows, RowRange range, std::byte* out) {
+  if (range.count == 0) return;
   Bytes payload;
   if (verify != Verify::None && record.size() >= kMinRecordBytes) check_record(record, place);
   const RecordHeader header = parse_record(record, &payload);
@@ -176,6 +179,7 @@ std::string codec_name(std::uint16_t type, std::uint64_t flags) {
   if (type == static_cast<std::uint16_t>(CodecId::Bytes))
     name = (flags & cf::kBytePlanes) != 0 ? "planes" : "";
   const char* suffix = (flags & cf::kZstd) != 0 ? "zstd" : (flags & cf::kLz4) != 0 ? "lz4" : "";
+  if (name.empty() && *suffix == '\0') return codec->name;
   if (*suffix != '\0' && !name.empty()) name += '+';
   return name + suffix;
 }

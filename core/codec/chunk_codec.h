@@ -44,6 +44,7 @@ std::size_t record_bound(const RowLayout& layout, std::uint32_t n_rows, const Ch
 struct EncodedChunk {
   std::uint32_t record_bytes = 0;  // 0: the plan's codec declined this chunk
   std::uint32_t record_check = 0;
+  std::uint32_t transformed_bytes = 0;  // what the codec made of the rows, before the compressor
   CastError cast_error;
 };
 

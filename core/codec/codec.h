@@ -72,7 +72,8 @@ struct Codec {
   // Raw). Throws InvalidArgument for values a requested lossy cast cannot hold.
   std::size_t (*encode)(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, EncodeContext& context,
                         MutableBytes out);
-  // Decodes rows [range.first, range.first + range.count) of the chunk's n_rows; the range is within it.
+  // Decodes rows [range.first, range.first + range.count) of the chunk's n_rows; the range is within it and
+  // not empty.
   void (*decode_rows_into)(const RowLayout& layout, std::uint32_t n_rows, std::uint64_t flags, Bytes payload,
                            RowRange range, std::byte* out);
 };

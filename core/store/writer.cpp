@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <random>
 
+#include "core/codec/plan.h"
 #include "core/store/reader.h"
 
 namespace cdd {
@@ -136,7 +137,8 @@ void Writer::fix_layout(const RowLayout& layout) {
     fail(ErrorCode::InvalidArgument, "chunk_rows=%u rows of %u bytes exceed 2 GiB", options_.chunk_rows,
          layout.row_bytes());
   }
-  chooser_ = std::make_unique<Chooser>(layout, options_.choose);
+  chooser_ = std::make_unique<Chooser>(
+      layout, plans_for(options_.codec, layout, options_.level, options_.float16), options_.profile);
   sizer_ = std::make_unique<ChunkSizer>(layout, options_.chunk_rows, options_.chunk_bytes, kMaxAutoRawBytes);
   layout_ = layout;
 }

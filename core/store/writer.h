@@ -31,7 +31,10 @@ enum class Durability : std::uint8_t {
 struct WriterOptions {
   RowLayout layout;                  // unset: the first append decides. For an existing store it must agree.
   std::vector<std::byte> user_meta;  // of a new store
-  ChooseOptions choose;
+  std::string codec = "auto";        // a name of core/codec/plan.h
+  Profile profile = Profile::Fast;
+  int level = 3;  // of zstd
+  Float16Options float16;
   std::uint32_t chunk_rows = 0;      // not 0: rows of every chunk
   std::uint32_t chunk_bytes = 4096;  // else: stored bytes of a chunk, about
   Durability durability = Durability::Batch;

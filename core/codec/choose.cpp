@@ -1,0 +1,139 @@
+#include "core/codec/choose.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/base/scratch.h"
+#include "core/codec/raw.h"
+
+namespace cdd {
+namespace {
+
+constexpr std::uint32_t kFirstInterval = 16;
+constexpr std::uint32_t kLastInterval = 1024;
+constexpr double kDrift = 0.2;
+constexpr double kSmoothing = 1.0 / 8;
+constexpr double kReadNs = 1.0;  // a stored byte, read at 1 GB/s
+
+// Time of one decoding step: ns for each byte it makes and for each byte it takes. Fitted to whole-chunk
+// reads of real books (64 and 256 rows a chunk) on one core with AVX-512.
+struct StepCost {
+  double made;
+  double taken;
+};
+
+constexpr StepCost compressor_cost(Compressor compressor) {
+  switch (compressor) {
+    case Compressor::Lz4:
+      return {0.10, 1.4};
+    case Compressor::Zstd:
+      return {0.22, 3.9};
+    case Compressor::None:
+      break;
+  }
+  return {0, 0};
+}
+
+constexpr StepCost codec_cost(const ChunkPlan& plan) {
+  switch (plan.codec->id) {
+    case CodecId::Levels:
+      return {0.10, 1.5};
+    case CodecId::Numeric:
+      return {0.10, 0.5};
+    case CodecId::OkxObF16:
+      return {0.06, 0};
+    case CodecId::GenericOb:
+      return {plan.float16.enabled ? 0.06 : 0.03, 0};
+    case CodecId::OkxObF32:
+      return {0.03, 0};
+    case CodecId::Raw:
+      return {0.03, 0};
+    case CodecId::Bytes:
+      break;
+  }
+  return {plan.byte_planes ? 0.03 : 0, 0};  // plain rows decompress straight into place
+}
+
+}  // namespace
+
+struct Chooser::Chunk {
+  Bytes rows;
+  std::uint32_t n_rows;
+  ChunkPlace place;
+};
+
+double reading_cost(Profile profile, const ChunkPlan& plan, const EncodedChunk& chunk,
+                    std::size_t raw_bytes) {
+  if (profile == Profile::Dense) return chunk.record_bytes;
+  const StepCost codec = codec_cost(plan);
+  const StepCost compressor = compressor_cost(plan.compressor);
+  return chunk.record_bytes * (kReadNs + compressor.taken) +
+         chunk.transformed_bytes * (compressor.made + codec.taken) +
+         static_cast<double>(raw_bytes) * codec.made;
+}
+
+Chooser::Chooser(const RowLayout& layout, std::vector<ChunkPlan> plans, Profile profile)
+    : layout_(layout), plans_(std::move(plans)), profile_(profile) {
+  lossless_ = std::ranges::none_of(plans_, [](const ChunkPlan& plan) { return plan.float16.enabled; });
+}
+
+EncodedChunk Chooser::encode(Bytes rows, std::uint32_t n_rows, const ChunkPlace& place,
+                             std::vector<std::byte>& out) {
+  const Chunk chunk{rows, n_rows, place};
+  bool trial = until_trial_ == 0;
+  EncodedChunk best = trial ? try_all(chunk) : encode_as(plans_[winner_], chunk, record_);
+  if (!trial && best.record_bytes == 0) {  // the winner declined
+    trial = true;
+    best = try_all(chunk);
+  }
+  ChunkPlan raw;
+  raw.codec = &kRawCodec;
+  if (lossless_ && (best.record_bytes == 0 || best.record_bytes > record_bound(layout_, n_rows, raw))) {
+    best = encode_as(raw, chunk, record_);
+  }
+  note_share(static_cast<double>(best.record_bytes) / static_cast<double>(rows.size()), trial);
+  const auto record = Bytes(record_).first(best.record_bytes);
+  out.insert(out.end(), record.begin(), record.end());
+  return best;
+}
+
+EncodedChunk Chooser::encode_as(const ChunkPlan& plan, const Chunk& chunk,
+                                std::vector<std::byte>& into) const {
+  const std::size_t bound = record_bound(layout_, chunk.n_rows, plan);
+  if (into.size() < bound + kScratchPadding) into.resize(bound + kScratchPadding);
+  return encode_chunk(layout_, chunk.rows, chunk.n_rows, plan, chunk.place, MutableBytes(into).first(bound));
+}
+
+EncodedChunk Chooser::try_all(const Chunk& chunk) {
+  EncodedChunk best;
+  double best_cost = 0;
+  std::size_t winner = winner_;
+  for (std::size_t i = 0; i < plans_.size(); ++i) {
+    const EncodedChunk tried = encode_as(plans_[i], chunk, rival_);
+    if (tried.record_bytes == 0) continue;
+    const double cost = reading_cost(profile_, plans_[i], tried, chunk.rows.size());
+    if (best.record_bytes != 0 && cost >= best_cost) continue;
+    best = tried;
+    best_cost = cost;
+    winner = i;
+    std::swap(record_, rival_);
+  }
+  const bool stable = winner == winner_ && interval_ != 0;
+  interval_ = stable ? std::min(interval_ * 4, kLastInterval) : kFirstInterval;
+  until_trial_ = interval_;
+  winner_ = winner;
+  return best;
+}
+
+void Chooser::note_share(double share, bool after_trial) {
+  recent_share_ = recent_share_ == 0 ? share : recent_share_ + kSmoothing * (share - recent_share_);
+  if (after_trial) settled_share_ = recent_share_;
+  --until_trial_;
+  if (std::fabs(recent_share_ - settled_share_) > kDrift * settled_share_) {
+    interval_ = 0;
+    until_trial_ = 0;
+  }
+}
+
+}  // namespace cdd

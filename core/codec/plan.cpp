@@ -1,0 +1,103 @@
+#include "core/codec/plan.h"
+
+#include <algorithm>
+
+namespace cdd {
+namespace {
+
+struct NamedPlan {
+  std::string_view name;
+  CodecId codec;
+  Compressor compressor = Compressor::None;
+  bool byte_planes = false;
+};
+
+// In order of preference where two cost the same. Rows of codecs that are not in the codec table do not
+// exist.
+constexpr NamedPlan kNamedPlans[] = {
+    {"raw", CodecId::Raw},
+    {"levels", CodecId::Levels},
+    {"levels+zstd", CodecId::Levels, Compressor::Zstd},
+    {"numeric", CodecId::Numeric},
+    {"numeric+zstd", CodecId::Numeric, Compressor::Zstd},
+    {"lz4", CodecId::Bytes, Compressor::Lz4},
+    {"zstd", CodecId::Bytes, Compressor::Zstd},
+    {"planes+lz4", CodecId::Bytes, Compressor::Lz4, true},
+    {"planes+zstd", CodecId::Bytes, Compressor::Zstd, true},
+    {"okx_ob_f32+lz4", CodecId::OkxObF32, Compressor::Lz4},
+    {"okx_ob_f32+zstd", CodecId::OkxObF32, Compressor::Zstd},
+    {"okx_ob_f16+lz4", CodecId::OkxObF16, Compressor::Lz4},
+    {"okx_ob_f16+zstd", CodecId::OkxObF16, Compressor::Zstd},
+    {"generic_ob+lz4", CodecId::GenericOb, Compressor::Lz4},
+    {"generic_ob+zstd", CodecId::GenericOb, Compressor::Zstd},
+};
+
+const Codec* codec_of(const NamedPlan& plan) { return find_codec(static_cast<std::uint16_t>(plan.codec)); }
+
+std::string_view codec_part(std::string_view name) { return name.substr(0, name.find('+')); }
+
+bool accepts(CodecId codec, const RowLayout& layout) {
+  const Codec* found = find_codec(static_cast<std::uint16_t>(codec));
+  return found != nullptr && found->accepts(layout);
+}
+
+// Whether `plan` may stand in for "auto". GENERIC_OB would only repeat what the codec of the very shape does.
+bool suits_auto(const NamedPlan& plan, const RowLayout& layout, bool float16) {
+  const bool okx = accepts(CodecId::OkxObF32, layout);
+  if (plan.codec == CodecId::OkxObF16) return float16;
+  if (plan.codec == CodecId::GenericOb) return !okx;
+  return !float16;
+}
+
+bool is_named(std::string_view name, bool exact, const NamedPlan& plan) {
+  return exact ? plan.name == name : codec_part(plan.name) == name;
+}
+
+}  // namespace
+
+std::vector<ChunkPlan> plans_for(std::string_view name, const RowLayout& layout, int level,
+                                 const Float16Options& float16) {
+  Float16Options cast = float16;
+  if (codec_part(name) == "okx_ob_f16") cast.enabled = true;  // the name asks for it
+  const bool can_cast =
+      name == "auto" || codec_part(name) == "okx_ob_f16" || codec_part(name) == "generic_ob";
+  if (cast.enabled && (!can_cast || layout.dtype().kind() != Kind::Float32)) {
+    fail(ErrorCode::InvalidArgument, "codec \"%.*s\" cannot store this dtype as float16",
+         static_cast<int>(name.size()), name.data());
+  }
+  const bool exact =
+      std::ranges::any_of(kNamedPlans, [&](const NamedPlan& plan) { return plan.name == name; });
+  bool known = name == "auto";
+  std::vector<ChunkPlan> plans;
+  for (const NamedPlan& plan : kNamedPlans) {
+    const Codec* codec = codec_of(plan);
+    if (codec == nullptr) continue;
+    if (name == "auto" ? !suits_auto(plan, layout, cast.enabled) : !is_named(name, exact, plan)) continue;
+    known = true;
+    if (codec->accepts(layout)) plans.push_back({codec, plan.compressor, level, plan.byte_planes, cast});
+  }
+  if (!known) {
+    fail(ErrorCode::InvalidArgument, "unknown codec \"%.*s\", known are %s", static_cast<int>(name.size()),
+         name.data(), plan_names().c_str());
+  }
+  if (plans.empty()) {
+    fail(ErrorCode::InvalidArgument, "codec \"%.*s\" cannot hold rows of this dtype and shape",
+         static_cast<int>(name.size()), name.data());
+  }
+  return plans;
+}
+
+std::string plan_names() {
+  std::string names = "auto";
+  std::string_view alone = names;
+  for (const NamedPlan& plan : kNamedPlans) {
+    if (codec_of(plan) == nullptr) continue;
+    const std::string_view codec = codec_part(plan.name);
+    if (codec != plan.name && codec != alone) names.append(", ").append(codec);
+    names.append(", ").append(plan.name);
+    alone = codec;
+  }
+  return names;
+}
+
+}  // namespace cdd

@@ -1,0 +1,25 @@
+// The names users write for codecs, as plans: "zstd", "planes+lz4", "okx_ob_f32", "levels+zstd", "auto", ...
+//
+// "codec+compressor" is one plan. A codec that is never written without a compressor may be named alone: then
+// each compressor is a candidate. "auto" is every lossless plan that suits the layout. Which candidate a
+// chunk gets is choose.h's business.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/codec/chunk_codec.h"
+
+namespace cdd {
+
+// The candidates that `name` stands for; at least one, and all accept `layout`. `level` is zstd's. With
+// float16.enabled, and for names that mean float16, only plans that cast; "auto" then takes the codec that
+// casts this layout. Throws InvalidArgument: an unknown name, one that does not suit the layout or float16.
+std::vector<ChunkPlan> plans_for(std::string_view name, const RowLayout& layout, int level = 3,
+                                 const Float16Options& float16 = {});
+
+// Every name plans_for knows, separated by ", ".
+std::string plan_names();
+
+}  // namespace cdd
