@@ -1,12 +1,13 @@
 #include <array>
 
 #include "core/codec/codec.h"
+#include "core/codec/levels.h"
 #include "core/codec/raw.h"
 
 namespace cdd {
 namespace {
 
-constexpr std::array<const Codec*, 1> kTable{&kRawCodec};
+constexpr std::array<const Codec*, 2> kTable{&kRawCodec, &kLevelsCodec};
 
 }  // namespace
 
