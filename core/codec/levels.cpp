@@ -1,0 +1,174 @@
+#include "core/codec/levels.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/codec/levels_segment.h"
+
+namespace cdd {
+namespace levels {
+
+Scales take_scales(ByteReader& reader, const Shape& shape) {
+  const Bytes scales = reader.take(shape.features);
+  Scales s;
+  for (std::uint32_t f = 0; f < shape.features; ++f) {
+    const auto scale = static_cast<std::uint8_t>(scales[f]);
+    if (scale != simd::LevelsColumns::kBits && (scale > kMaxScale || !shape.floats)) {
+      fail(ErrorCode::Corrupt, "levels: feature %u has scale %d", f, scale);
+    }
+    s.of[f] = scale;
+    s.lanes += shape.lanes_of(scale);
+  }
+  s.key_lanes = shape.lanes_of(s.of[0]);
+  return s;
+}
+
+void apply_specials(const Shape& shape, Bytes specials, std::size_t n_entries, std::byte* entries) {
+  const std::size_t bytes = special_bytes(shape), stride = simd::levels_entry_stride(shape.entry_bytes());
+  for (std::size_t i = 0; i < specials.size(); i += bytes) {
+    const std::byte* p = specials.data() + i;
+    const std::size_t entry = load<std::uint16_t>(p), feature = load<std::uint8_t>(p + 2);
+    if (entry >= n_entries || feature >= shape.features)
+      fail(ErrorCode::Corrupt, "levels: no entry %zu", entry);
+    std::memcpy(entries + entry * stride + feature * shape.item_bytes, p + 3, shape.item_bytes);
+  }
+}
+
+std::size_t SegmentPlan::bytes(const Shape& shape) const noexcept {
+  std::size_t total = 1 + header.size() + specials.size() * special_bytes(shape);
+  for (const StreamPlan& s : streams) total += s.bytes();
+  return total;
+}
+
+}  // namespace levels
+
+namespace {
+
+using levels::Dictionary;
+using levels::Layout;
+using levels::SegmentPlan;
+using levels::Shape;
+
+// The first byte of a payload: one segment, or several of equally many rows with a table of their ends.
+enum class Form : std::uint8_t { One = 1, Many = 2 };
+
+// Rows of a segment: few enough that skipping to the last is cheap, many enough to share its first row.
+constexpr std::size_t kSegmentRows = 256;
+
+Shape shape_of(const RowLayout& layout) noexcept {
+  const Kind kind = layout.dtype().kind();
+  return {layout.dims()[0], layout.dims()[1], static_cast<std::uint32_t>(layout.item_bytes()),
+          kind == Kind::Float32 || kind == Kind::Float64};
+}
+
+bool accepts(const RowLayout& layout) noexcept {
+  if (!layout.is_set() || layout.dims().size() != 2) return false;
+  const std::size_t item = layout.item_bytes();
+  return (item == 4 || item == 8) && layout.dims()[0] <= levels::kMaxSlots &&
+         layout.dims()[1] <= levels::kMaxFeatures;
+}
+
+std::size_t bound(const RowLayout& layout, std::uint32_t n_rows) noexcept {
+  return std::size_t{layout.row_bytes()} * n_rows + 16;
+}
+
+std::byte* write_segment(const SegmentPlan& plan, const Shape& shape, std::byte* out) {
+  *out++ = static_cast<std::byte>(plan.layout);
+  out = std::copy(plan.header.begin(), plan.header.end(), out);
+  for (const levels::StreamPlan& s : plan.streams) out = write_stream_head(s, out);
+  for (const levels::StreamPlan& s : plan.streams) out = write_stream_body(s, out);
+  for (const levels::Special& s : plan.specials) {
+    store<std::uint16_t>(out, s.entry);
+    store<std::uint8_t>(out + 2, s.feature);
+    std::memcpy(out + 3, &s.bits, shape.item_bytes);
+    out += special_bytes(shape);
+  }
+  return out;
+}
+
+SegmentPlan plan_segment(const Shape& shape, Bytes rows, std::size_t n_rows) {
+  const Dictionary dictionary = levels::make_dictionary(shape, rows, n_rows);
+  SegmentPlan events = levels::plan_events(dictionary);
+  SegmentPlan full = levels::plan_full(dictionary);
+  return full.bytes(shape) < events.bytes(shape) ? std::move(full) : std::move(events);
+}
+
+std::size_t encode(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, EncodeContext&,
+                   MutableBytes out) {
+  const Shape shape = shape_of(layout);
+  const std::size_t most = std::clamp<std::size_t>(levels::kMaxCells / shape.slots, 1, kSegmentRows);
+  const std::size_t n_segments = (n_rows + most - 1) / most;
+  const std::size_t segment_rows = (n_rows + n_segments - 1) / n_segments;
+  std::byte* p = out.data();
+  *p++ = static_cast<std::byte>(n_segments == 1 ? Form::One : Form::Many);
+  std::byte* ends = p;
+  if (n_segments > 1) {
+    store<std::uint32_t>(p, static_cast<std::uint32_t>(segment_rows));
+    ends = p + 4;
+    p += 4 + 4 * ((n_rows + segment_rows - 1) / segment_rows);
+    if (p > out.data() + rows.size()) return 0;
+  }
+  const std::byte* segments = p;
+  for (std::size_t row = 0; row < n_rows; row += segment_rows) {
+    const std::size_t count = std::min(segment_rows, n_rows - row);
+    const SegmentPlan plan =
+        plan_segment(shape, rows.subspan(row * shape.row_bytes(), count * shape.row_bytes()), count);
+    // Not worth it: no smaller than the rows themselves.
+    if (static_cast<std::size_t>(p - out.data()) + plan.bytes(shape) > rows.size()) return 0;
+    p = write_segment(plan, shape, p);
+    if (n_segments > 1) {
+      store<std::uint32_t>(ends, static_cast<std::uint32_t>(p - segments));
+      ends += 4;
+    }
+  }
+  return static_cast<std::size_t>(p - out.data());
+}
+
+void decode_segment(const Shape& shape, std::size_t n_rows, ByteReader segment, RowRange range,
+                    std::byte* out) {
+  if (n_rows * shape.slots > levels::kMaxCells)
+    fail(ErrorCode::Corrupt, "levels: a segment of %zu rows", n_rows);
+  switch (const auto layout = segment.take<std::uint8_t>(); static_cast<Layout>(layout)) {
+    case Layout::Events:
+      return decode_events(shape, n_rows, segment, range, out);
+    case Layout::Full:
+      return decode_full(shape, n_rows, segment, range, out);
+    default:
+      fail(ErrorCode::Unsupported, "levels: layout %d", layout);
+  }
+}
+
+void decode_rows_into(const RowLayout& layout, std::uint32_t n_rows, std::uint64_t, Bytes payload,
+                      RowRange range, std::byte* out) {
+  if (range.count == 0) return;
+  const Shape shape = shape_of(layout);
+  ByteReader reader(payload);
+  const auto form = reader.take<std::uint8_t>();
+  if (form == static_cast<std::uint8_t>(Form::One)) return decode_segment(shape, n_rows, reader, range, out);
+  if (form != static_cast<std::uint8_t>(Form::Many)) fail(ErrorCode::Unsupported, "levels: form %d", form);
+  const auto segment_rows = reader.take<std::uint32_t>();
+  if (segment_rows == 0) fail(ErrorCode::Corrupt, "levels: segments of no rows");
+  const std::size_t n_segments = (std::size_t{n_rows} + segment_rows - 1) / segment_rows;
+  const Bytes ends = reader.take(4 * n_segments);
+  const Bytes segments = reader.rest();
+  const std::uint64_t end = range.first + range.count;
+  for (std::uint64_t s = range.first / segment_rows; s * segment_rows < end; ++s) {
+    const std::size_t begin_byte = s == 0 ? 0 : load<std::uint32_t>(ends.data() + 4 * (s - 1));
+    const std::size_t end_byte = load<std::uint32_t>(ends.data() + 4 * s);
+    if (begin_byte > end_byte || end_byte > segments.size())
+      fail(ErrorCode::Corrupt, "levels: a segment's end");
+    const std::uint64_t row = s * segment_rows;
+    const std::uint64_t first = std::max(range.first, row) - row;
+    const std::uint64_t last = std::min<std::uint64_t>(end - row, segment_rows);
+    decode_segment(shape, std::min<std::size_t>(segment_rows, n_rows - row),
+                   ByteReader(segments.subspan(begin_byte, end_byte - begin_byte)), {first, last - first},
+                   out);
+    out += (last - first) * shape.row_bytes();
+  }
+}
+
+}  // namespace
+
+constinit const Codec kLevelsCodec{CodecId::Levels, "levels", accepts, bound, encode, decode_rows_into};
+
+}  // namespace cdd

@@ -1,0 +1,126 @@
+// What the parts of the LEVELS codec share: a segment's shape, its entries, and the two layouts.
+//
+// A chunk is cut into segments, each of which decodes alone. Private to core/codec/levels*.cpp.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/base/row_layout.h"
+#include "core/codec/levels_pack.h"
+
+namespace cdd::levels {
+
+inline constexpr std::uint32_t kMaxSlots = 4096;
+inline constexpr std::uint32_t kMaxFeatures = 64;
+inline constexpr std::uint32_t kMaxLanes = 2 * kMaxFeatures;
+inline constexpr std::size_t kMaxCells = 65536;  // rows * slots of a segment, so that ids fit into 16 bits
+inline constexpr std::uint32_t kMaxScale = 12;   // decimal exponents 0 to 12
+
+enum class Layout : std::uint8_t { Events = 0, Full = 1 };
+
+// What an event does. "In" and "out" mean the far end of the move is the edge of the slot's half of the row.
+enum class Event : std::uint8_t {
+  Patch = 0,    // in place: a new entry that shares feature 0 with the entry it replaces
+  Set = 1,      // in place: a known entry
+  Replace = 2,  // in place: a new entry
+  InNew = 3,    // put in at the slot, taken out at the edge
+  InKnown = 4,
+  OutNew = 5,  // taken out at the slot, put in at the edge
+  OutKnown = 6,
+  MoveNew = 7,  // put in at the slot, taken out at a slot of its own
+  MoveKnown = 8,
+};
+inline constexpr std::uint32_t kEvents = 9;
+
+struct Shape {
+  std::uint32_t slots = 0;
+  std::uint32_t features = 0;
+  std::uint32_t item_bytes = 0;
+  bool floats = false;
+
+  std::size_t entry_bytes() const noexcept { return std::size_t{features} * item_bytes; }
+  std::size_t row_bytes() const noexcept { return slots * entry_bytes(); }
+  std::size_t lanes_of(std::uint8_t scale) const noexcept {
+    return item_bytes == 8 && scale == simd::LevelsColumns::kBits ? 2 : 1;
+  }
+  // The edges of the two halves: of slots below the middle and of the others.
+  std::uint32_t middle() const noexcept { return slots / 2; }
+};
+
+// An item of an entry that its column cannot express: a NaN or -0.0 among decimals.
+struct Special {
+  std::uint16_t entry;
+  std::uint8_t feature;
+  std::uint64_t bits;
+};
+inline std::size_t special_bytes(const Shape& shape) noexcept { return 3 + shape.item_bytes; }
+
+// The decoders: rows [first, first + count) of a segment of n_rows, `segment` without its layout byte.
+void decode_events(const Shape& shape, std::size_t n_rows, ByteReader segment, RowRange range,
+                   std::byte* out);
+void decode_full(const Shape& shape, std::size_t n_rows, ByteReader segment, RowRange range, std::byte* out);
+
+// Reading what both layouts have: the scales, and how many lanes they make.
+struct Scales {
+  std::array<std::uint8_t, kMaxFeatures> of{};
+  std::size_t lanes = 0;
+  std::size_t key_lanes = 0;  // lanes of feature 0
+};
+Scales take_scales(ByteReader& reader, const Shape& shape);
+// Overwrites the items `specials` names in the entries; Corrupt when one names none.
+void apply_specials(const Shape& shape, Bytes specials, std::size_t n_entries, std::byte* entries);
+
+// Cuts one buffer into arrays of working memory, each with room for a vector behind it.
+class Arena {
+ public:
+  explicit Arena(std::byte* next) noexcept : next_(next) {}
+  static constexpr std::size_t bytes_for(std::size_t n, std::size_t item_bytes) noexcept {
+    return static_cast<std::size_t>(align_up(n * item_bytes + 64, 64));
+  }
+  template <class T>
+  T* take(std::size_t n) noexcept {
+    T* p = reinterpret_cast<T*>(next_);
+    next_ += bytes_for(n, sizeof(T));
+    return p;
+  }
+
+ private:
+  std::byte* next_;
+};
+
+// The distinct levels of a segment and its rows in terms of them; what both encoders start from.
+struct Dictionary {
+  Shape shape;
+  std::size_t n_rows = 0;
+  std::size_t n_levels = 0;
+  std::vector<std::uint32_t> cells;       // n_rows * slots level numbers, in order of first appearance
+  std::vector<const std::byte*> samples;  // of each level: where it stands in the rows
+  Scales scales;
+  std::vector<std::uint32_t> lanes;  // lanes * n_levels
+  std::vector<std::uint32_t> keys;   // of each level: the number of its feature 0
+  std::size_t n_keys = 0;
+  std::vector<bool> is_special;  // n_levels * features; empty when there is none
+
+  const std::uint32_t* lane(std::size_t l) const noexcept { return lanes.data() + l * n_levels; }
+};
+Dictionary make_dictionary(const Shape& shape, Bytes rows, std::size_t n_rows);
+// The specials of the entries given by their level numbers, in order of entry.
+std::vector<Special> find_specials(const Dictionary& dictionary, std::span<const std::uint32_t> entry_levels);
+
+// A planned segment: its bytes are known before any is written.
+struct SegmentPlan {
+  Layout layout = Layout::Events;
+  std::vector<std::byte> header;                   // after the layout byte, up to the stream heads
+  std::vector<std::vector<std::uint32_t>> values;  // what the streams point into
+  std::vector<StreamPlan> streams;
+  std::vector<Special> specials;
+
+  std::size_t bytes(const Shape& shape) const noexcept;
+};
+SegmentPlan plan_events(const Dictionary& dictionary);
+SegmentPlan plan_full(const Dictionary& dictionary);
+
+}  // namespace cdd::levels

@@ -1,0 +1,303 @@
+// Highway code of the LEVELS kernels; included once per target by levels.cpp.
+#if defined(CDD_SIMD_LEVELS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef CDD_SIMD_LEVELS_INL_H_
+#undef CDD_SIMD_LEVELS_INL_H_
+#else
+#define CDD_SIMD_LEVELS_INL_H_
+#endif
+
+#include <cstring>
+
+#include "core/simd/levels.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace cdd::simd {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Up to 16 lanes, their number known at compile time: the shuffle tables below depend on it.
+#if HWY_HAVE_SCALABLE
+constexpr std::size_t kLanes = 4;
+#else
+constexpr std::size_t kLanes = HWY_MIN(HWY_MAX_BYTES / 4, 16);
+#endif
+using D32 = hn::FixedTag<std::uint32_t, kLanes>;
+constexpr std::size_t kGroup = 16;  // values that start on a byte whatever the width
+constexpr unsigned kMaxWidth = 24;  // a value and its bit offset fit into 4 bytes
+
+#if HWY_TARGET != HWY_SCALAR
+// For each width and each value of a group: which bytes of its vector's load hold it, and its bit offset.
+struct UnpackTables {
+  alignas(64) std::uint8_t bytes[kMaxWidth + 1][kGroup * 4];
+  alignas(64) std::uint32_t shifts[kMaxWidth + 1][kGroup];
+};
+constexpr UnpackTables MakeUnpackTables() {
+  UnpackTables t{};
+  for (unsigned width = 0; width <= kMaxWidth; ++width) {
+    for (unsigned i = 0; i < kGroup; ++i) {
+      const unsigned load = static_cast<unsigned>(i / kLanes * kLanes * width) / 8;
+      for (unsigned b = 0; b < 4; ++b) {
+        t.bytes[width][i * 4 + b] = static_cast<std::uint8_t>((i * width) / 8 - load + b);
+      }
+      t.shifts[width][i] = (i * width) % 8;
+    }
+  }
+  return t;
+}
+constexpr UnpackTables kUnpack = MakeUnpackTables();
+
+inline void Unpack(const std::byte* in, unsigned width, std::size_t n, std::uint32_t base,
+                   std::uint32_t* out) {
+  const D32 d;
+  const hn::Repartition<std::uint8_t, D32> d8;
+  const auto bases = hn::Set(d, base);
+  if (width == 0) {
+    for (std::size_t i = 0; i < n; i += kLanes) hn::StoreU(bases, d, out + i);
+    return;
+  }
+  const auto mask = hn::Set(d, (1u << width) - 1);
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(in);
+  for (std::size_t i = 0; i < n; i += kGroup, bytes += width * kGroup / 8) {
+    for (std::size_t v = 0; v < kGroup; v += kLanes) {
+      const auto raw = hn::LoadU(d8, bytes + v * width / 8);
+      const auto index = hn::IndicesFromVec(d8, hn::Load(d8, kUnpack.bytes[width] + v * 4));
+      const auto words = hn::BitCast(d, hn::TableLookupLanes(raw, index));
+      const auto values = hn::And(hn::Shr(words, hn::Load(d, kUnpack.shifts[width] + v)), mask);
+      hn::StoreU(hn::Add(values, bases), d, out + i + v);
+    }
+  }
+}
+#else
+inline void Unpack(const std::byte* in, unsigned width, std::size_t n, std::uint32_t base,
+                   std::uint32_t* out) {
+  for (std::size_t i = 0; i < n; ++i) {
+    std::uint32_t word;
+    std::memcpy(&word, in + i * width / 8, 4);
+    out[i] = base + (word >> (i * width % 8) & ((1u << width) - 1));
+  }
+}
+#endif
+
+inline void Unzigzag(std::uint32_t* values, std::size_t n) {
+  const D32 d;
+  const auto one = hn::Set(d, 1u);
+  for (std::size_t i = 0; i < n; i += kLanes) {
+    const auto v = hn::LoadU(d, values + i);
+    const auto sign = hn::Sub(hn::Zero(d), hn::And(v, one));
+    hn::StoreU(hn::Xor(hn::ShiftRight<1>(v), sign), d, values + i);
+  }
+}
+
+inline void PrefixSum(std::uint32_t* values, std::size_t n) {
+  std::uint32_t sum = 0;
+  for (std::size_t i = 0; i < n; ++i) values[i] = sum += values[i];
+}
+
+constexpr double kInversePowers[16] = {1e-0, 1e-1, 1e-2,  1e-3,  1e-4,  1e-5,  1e-6,  1e-7,
+                                       1e-8, 1e-9, 1e-10, 1e-11, 1e-12, 1e-13, 1e-14, 1e-15};
+constexpr double kPowers[16] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+
+// float32 bits of a column's values: int / 10^scale by one double multiplication, or the bits as they are.
+HWY_INLINE hn::Vec<D32> Float32Bits(hn::Vec<D32> v, std::uint8_t scale) {
+  const D32 d;
+  if (scale == LevelsColumns::kBits) return v;
+#if HWY_HAVE_FLOAT64 && HWY_TARGET != HWY_SCALAR
+  const hn::Half<D32> dh;
+  const hn::RebindToSigned<hn::Half<D32>> dih;
+  const hn::Rebind<double, hn::Half<D32>> d64;
+  const hn::Rebind<float, hn::Half<D32>> dfh;
+  const auto m = hn::Set(d64, kInversePowers[scale & 15]);
+  const auto lo = hn::PromoteTo(d64, hn::BitCast(dih, hn::LowerHalf(dh, v)));
+  const auto hi = hn::PromoteTo(d64, hn::BitCast(dih, hn::UpperHalf(dh, v)));
+  const auto f_lo = hn::DemoteTo(dfh, hn::Mul(lo, m));
+  const auto f_hi = hn::DemoteTo(dfh, hn::Mul(hi, m));
+  return hn::BitCast(d, hn::Combine(hn::Rebind<float, D32>(), f_hi, f_lo));
+#else
+  alignas(64) std::uint32_t lanes[kLanes];
+  hn::Store(v, d, lanes);
+  for (std::size_t i = 0; i < kLanes; ++i) {
+    const float f = static_cast<float>(static_cast<std::int32_t>(lanes[i]) * kInversePowers[scale & 15]);
+    std::memcpy(lanes + i, &f, 4);
+  }
+  return hn::Load(d, lanes);
+#endif
+}
+
+template <std::size_t kFeatures>
+HWY_INLINE void MakeFloat32Entries(const LevelsColumns& c, std::size_t first, std::size_t n,
+                                   std::byte* entries) {
+  const D32 d;
+  auto* out = reinterpret_cast<std::uint32_t*>(entries) + first * (kFeatures == 2 ? 2 : 4);
+  const std::uint32_t* in = c.lanes + first;
+  for (std::size_t i = 0; i < n; i += kLanes) {
+    const auto a = Float32Bits(hn::LoadU(d, in + i), c.scales[0]);
+    const auto b = Float32Bits(hn::LoadU(d, in + c.lane_pitch + i), c.scales[1]);
+    if constexpr (kFeatures == 2) {
+      hn::StoreInterleaved2(a, b, d, out + i * 2);
+    } else {
+      const auto e = Float32Bits(hn::LoadU(d, in + 2 * c.lane_pitch + i), c.scales[2]);
+      hn::StoreInterleaved4(a, b, e, e, d, out + i * 4);
+    }
+  }
+}
+
+inline void MakeAnyEntries(const LevelsColumns& c, std::size_t first, std::size_t n, std::byte* entries) {
+  const D32 d;
+  const std::size_t stride = levels_entry_stride(std::size_t{c.features} * c.item_bytes);
+  const std::uint32_t* lane = c.lanes + first;
+  for (std::uint32_t f = 0; f < c.features; ++f) {
+    std::byte* out = entries + first * stride + f * c.item_bytes;
+    const std::uint8_t scale = c.scales[f];
+    if (c.item_bytes == 4) {
+      alignas(64) std::uint32_t bits[kLanes];
+      for (std::size_t i = 0; i < n; i += kLanes) {
+        hn::Store(Float32Bits(hn::LoadU(d, lane + i), scale), d, bits);
+        for (std::size_t k = 0; k < kLanes && i + k < n; ++k)
+          std::memcpy(out + (i + k) * stride, bits + k, 4);
+      }
+    } else if (scale == LevelsColumns::kBits) {
+      for (std::size_t i = 0; i < n; ++i) {
+        std::memcpy(out + i * stride, lane + i, 4);
+        std::memcpy(out + i * stride + 4, lane + c.lane_pitch + i, 4);
+      }
+    } else {
+      for (std::size_t i = 0; i < n; ++i) {
+        const double v = static_cast<std::int32_t>(lane[i]) / kPowers[scale & 15];
+        std::memcpy(out + i * stride, &v, 8);
+      }
+    }
+    lane += c.lane_pitch * (c.item_bytes == 8 && scale == LevelsColumns::kBits ? 2 : 1);
+  }
+}
+
+inline void MakeEntries(const LevelsColumns& c, std::size_t first, std::size_t n, std::byte* entries) {
+  if (c.item_bytes == 4 && c.features == 3) return MakeFloat32Entries<3>(c, first, n, entries);
+  if (c.item_bytes == 4 && c.features == 2) return MakeFloat32Entries<2>(c, first, n, entries);
+  MakeAnyEntries(c, first, n, entries);
+}
+
+// kBytes is the size of an entry where it is known at compile time (the common books), else 0.
+template <std::size_t kBytes, class Id>
+HWY_INLINE void GatherRow(const LevelsRows& r, const Id* ids, std::size_t id_step, std::byte* out) {
+  if constexpr (kBytes == 0) {
+    for (std::size_t j = 0; j < r.slots; ++j) {
+      std::memcpy(out + j * r.entry_bytes, r.entries + ids[j * id_step] * r.entry_stride, r.entry_bytes);
+    }
+  } else {
+    // Whole strides: what is written too much is overwritten by the next slot.
+    constexpr std::size_t kStride = levels_entry_stride(kBytes);
+    const std::size_t last = r.slots - 1;
+    for (std::size_t j = 0; j < last; ++j) {
+      std::memcpy(out + j * kBytes, r.entries + ids[j * id_step] * kStride, kStride);
+    }
+    std::memcpy(out + last * kBytes, r.entries + ids[last * id_step] * kStride, kBytes);
+  }
+}
+
+// Exactly n bytes between places that do not overlap.
+HWY_INLINE void CopyRow(std::byte* to, const std::byte* from, std::size_t n) {
+  const hn::CappedTag<std::uint8_t, 64> d8;
+  const std::size_t step = hn::Lanes(d8);
+  auto* out = reinterpret_cast<std::uint8_t*>(to);
+  const auto* in = reinterpret_cast<const std::uint8_t*>(from);
+  if (n < step) {
+    std::memcpy(to, from, n);
+    return;
+  }
+  for (std::size_t i = 0; i + step <= n; i += step) hn::StoreU(hn::LoadU(d8, in + i), d8, out + i);
+  hn::StoreU(hn::LoadU(d8, in + n - step), d8, out + n - step);
+}
+
+template <std::size_t kBytes>
+void ReplayRowsOf(const LevelsRows& r, const std::uint16_t* ids, const LevelsOp* ops,
+                  const std::uint32_t* op_ends) {
+  const std::size_t bytes = kBytes == 0 ? r.entry_bytes : kBytes;
+  const std::size_t stride = kBytes == 0 ? r.entry_stride : levels_entry_stride(kBytes);
+  const std::size_t row_bytes = r.slots * bytes;
+  std::byte* row = r.out;
+  GatherRow<kBytes>(r, ids, 1, row);
+  for (std::size_t i = 1; i < r.rows; ++i) {
+    CopyRow(row + row_bytes, row, row_bytes);
+    row += row_bytes;
+    for (std::uint32_t k = op_ends[i - 1]; k < op_ends[i]; ++k) {
+      const std::size_t slot = ops[k].slot;
+      const std::size_t from = ops[k].from;
+      if (from < slot) {
+        std::memmove(row + from * bytes, row + (from + 1) * bytes, (slot - from) * bytes);
+      } else if (from > slot) {
+        std::memmove(row + (slot + 1) * bytes, row + slot * bytes, (from - slot) * bytes);
+      }
+      std::memcpy(row + slot * bytes, r.entries + ops[k].entry * stride, bytes);
+    }
+  }
+}
+
+inline void ReplayRows(const LevelsRows& r, const std::uint16_t* ids, const LevelsOp* ops,
+                       const std::uint32_t* op_ends) {
+  switch (r.entry_bytes) {
+    case 8:
+      return ReplayRowsOf<8>(r, ids, ops, op_ends);
+    case 12:
+      return ReplayRowsOf<12>(r, ids, ops, op_ends);
+    case 16:
+      return ReplayRowsOf<16>(r, ids, ops, op_ends);
+    default:
+      return ReplayRowsOf<0>(r, ids, ops, op_ends);
+  }
+}
+
+inline bool SumIds(const std::uint32_t* starts, const std::uint32_t* deltas, std::size_t rows,
+                   std::size_t slots, std::uint32_t n_entries, std::uint32_t* ids) {
+  const D32 d;
+  const auto limit = hn::Set(d, n_entries - 1);
+  auto worst = hn::Zero(d);
+  for (std::size_t v = 0; v < rows; v += kLanes) {
+    // Lanes past the block's last row hold other rows' deltas; they must not count as bad.
+    const auto used = hn::FirstN(d, rows - v);
+    auto id = hn::LoadU(d, starts + v);
+    worst = hn::Max(worst, hn::IfThenElseZero(used, id));
+    hn::StoreU(hn::Min(id, limit), d, ids + v);
+    for (std::size_t j = 1; j < slots; ++j) {
+      id = hn::Add(id, hn::LoadU(d, deltas + (j - 1) * rows + v));
+      worst = hn::Max(worst, hn::IfThenElseZero(used, id));
+      hn::StoreU(hn::Min(id, limit), d, ids + j * kIdBlockRows + v);
+    }
+  }
+  return hn::AllFalse(d, hn::Gt(worst, limit));
+}
+
+template <std::size_t kBytes>
+void GatherRowsOf(const LevelsRows& r, const std::uint32_t* ids, std::size_t first) {
+  const std::size_t row_bytes = r.slots * r.entry_bytes;
+  for (std::size_t i = 0; i < r.rows; ++i) {
+    GatherRow<kBytes>(r, ids + first + i, kIdBlockRows, r.out + i * row_bytes);
+  }
+}
+
+inline void GatherRows(const LevelsRows& r, const std::uint32_t* ids, std::size_t first) {
+  switch (r.entry_bytes) {
+    case 8:
+      return GatherRowsOf<8>(r, ids, first);
+    case 12:
+      return GatherRowsOf<12>(r, ids, first);
+    case 16:
+      return GatherRowsOf<16>(r, ids, first);
+    default:
+      return GatherRowsOf<0>(r, ids, first);
+  }
+}
+
+inline const LevelsKernels* LevelsKernelsOfTarget() {
+  static constexpr LevelsKernels kKernels{Unpack,     Unzigzag, PrefixSum, MakeEntries,
+                                          ReplayRows, SumIds,   GatherRows};
+  return &kKernels;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace cdd::simd
+HWY_AFTER_NAMESPACE();
+
+#endif  // CDD_SIMD_LEVELS_INL_H_

@@ -1,0 +1,432 @@
+#include "core/codec/levels.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <random>
+
+#include "core/base/scratch.h"
+#include "core/simd/levels.h"
+#include "hwy/highway.h"
+#include "tests/core/test_data.h"
+
+namespace cdd {
+namespace {
+
+using Buffer = std::vector<std::byte>;
+
+// A book made for a test; items are given as doubles or bit patterns.
+struct Book {
+  RowLayout layout;
+  std::uint32_t n_rows = 0;
+  Buffer data;
+
+  Bytes rows(RowRange range) const {
+    return Bytes(data).subspan(range.first * layout.row_bytes(), range.count * layout.row_bytes());
+  }
+};
+
+RowLayout layout_of(Kind kind, std::uint32_t slots, std::uint32_t features) {
+  const std::uint32_t dims[] = {slots, features};
+  return {kind, dims};
+}
+
+// value(row, slot, feature) for each item.
+template <class T>
+Book make_book(std::uint32_t n_rows, std::uint32_t slots, std::uint32_t features,
+               const std::function<T(std::uint32_t, std::uint32_t, std::uint32_t)>& value) {
+  constexpr Kind kind = std::is_same_v<T, float>           ? Kind::Float32
+                        : std::is_same_v<T, double>        ? Kind::Float64
+                        : std::is_same_v<T, std::uint32_t> ? Kind::UInt32
+                                                           : Kind::Int64;
+  Book b{layout_of(kind, slots, features), n_rows,
+         Buffer(std::size_t{n_rows} * slots * features * sizeof(T))};
+  std::byte* p = b.data.data();
+  for (std::uint32_t r = 0; r < n_rows; ++r) {
+    for (std::uint32_t j = 0; j < slots; ++j) {
+      for (std::uint32_t f = 0; f < features; ++f, p += sizeof(T)) store<T>(p, value(r, j, f));
+    }
+  }
+  return b;
+}
+
+// Empty when the codec declines.
+Buffer encode(const RowLayout& layout, Bytes rows, std::uint32_t n_rows) {
+  Buffer out(kLevelsCodec.bound(layout, n_rows) + kScratchPadding);
+  EncodeContext context;
+  const std::size_t bound = out.size() - kScratchPadding;
+  const std::size_t n = kLevelsCodec.encode(layout, rows, n_rows, context, MutableBytes(out).first(bound));
+  EXPECT_LE(n, bound);
+  out.resize(n);
+  return out;
+}
+
+// Decodes from and to buffers of exactly the allowed sizes, so that sanitizers see each byte too many.
+Buffer decode(const RowLayout& layout, std::uint32_t n_rows, Bytes payload, RowRange range) {
+  Buffer padded(payload.begin(), payload.end());
+  padded.resize(payload.size() + kScratchPadding, std::byte{0xa5});
+  Buffer out(range.count * layout.row_bytes());
+  kLevelsCodec.decode_rows_into(layout, n_rows, 0, Bytes(padded).first(payload.size()), range, out.data());
+  return out;
+}
+
+bool equal(Bytes a, Bytes b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
+
+// Everything, single rows, the ends and some ranges at random.
+void expect_round_trip(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, Bytes payload) {
+  std::vector<RowRange> ranges{{0, n_rows}, {0, 0}, {n_rows, 0}, {0, 1}, {n_rows - 1, 1}, {n_rows / 2, 1}};
+  std::mt19937 random(n_rows);
+  for (int i = 0; i < 12; ++i) {
+    const std::uint64_t first = random() % n_rows;
+    ranges.push_back({first, random() % (n_rows - first) + 1});
+  }
+  for (const RowRange& range : ranges) {
+    const Bytes expected = rows.subspan(range.first * layout.row_bytes(), range.count * layout.row_bytes());
+    ASSERT_TRUE(equal(decode(layout, n_rows, payload, range), expected))
+        << "rows " << range.first << " + " << range.count << " of " << n_rows;
+  }
+}
+
+Buffer expect_round_trip(const Book& b) {
+  const Buffer payload = encode(b.layout, b.data, b.n_rows);
+  EXPECT_FALSE(payload.empty()) << "declined";
+  if (!payload.empty()) expect_round_trip(b.layout, b.data, b.n_rows, payload);
+  return payload;
+}
+
+void expect_round_trip_or_declined(const Book& b) {
+  const Buffer payload = encode(b.layout, b.data, b.n_rows);
+  if (!payload.empty()) expect_round_trip(b.layout, b.data, b.n_rows, payload);
+}
+
+// A ladder of ticks whose sizes flicker and whose best levels come and go: much like a real book.
+Book random_book(std::uint32_t n_rows, std::uint32_t slots, std::uint32_t features, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<std::vector<double>> book(slots, std::vector<double>(features));
+  const auto level = [&](double price) {
+    std::vector<double> items(features);
+    items[0] = price;
+    for (std::uint32_t f = 1; f < features; ++f)
+      items[f] = static_cast<int>(random() % 1000) / (f == 1 ? 8.0 : 1.0);
+    return items;
+  };
+  for (std::uint32_t j = 0; j < slots; ++j) book[j] = level(100 + 0.5 * j);
+  std::uint32_t row = 0;
+  return make_book<float>(n_rows, slots, features, [&](std::uint32_t r, std::uint32_t j, std::uint32_t f) {
+    if (r != row) {
+      row = r;
+      for (unsigned changes = random() % 4; changes != 0; --changes) {
+        const std::size_t at = random() % slots, from = random() % slots;
+        if (random() % 3 == 0) {
+          book.erase(book.begin() + static_cast<std::ptrdiff_t>(from));
+          book.insert(book.begin() + static_cast<std::ptrdiff_t>(at), level(100 + 0.5 * (random() % 200)));
+        } else {
+          book[at] = level(book[at][0]);
+        }
+      }
+    }
+    return static_cast<float>(book[j][f]);
+  });
+}
+
+// Runs `body` once for each SIMD target that was compiled and that this processor has.
+void for_each_target(const std::function<void()>& body) {
+  for (std::int64_t rest = hwy::SupportedTargets(); rest != 0; rest &= rest - 1) {
+    const std::int64_t target = rest & -rest;
+    SCOPED_TRACE(hwy::TargetName(target));
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    body();
+  }
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+}
+
+TEST(Levels, AcceptsBooksOnly) {
+  EXPECT_TRUE(kLevelsCodec.accepts(layout_of(Kind::Float32, 50, 3)));
+  EXPECT_TRUE(kLevelsCodec.accepts(layout_of(Kind::Float64, 4096, 64)));
+  EXPECT_TRUE(kLevelsCodec.accepts(layout_of(Kind::Int64, 1, 1)));
+  EXPECT_FALSE(kLevelsCodec.accepts(layout_of(Kind::Float32, 4097, 1)));
+  EXPECT_FALSE(kLevelsCodec.accepts(layout_of(Kind::Float32, 1, 65)));
+  EXPECT_FALSE(kLevelsCodec.accepts(layout_of(Kind::Float16, 50, 3)));
+  const std::uint32_t one[] = {50}, three[] = {50, 3, 1};
+  EXPECT_FALSE(kLevelsCodec.accepts(RowLayout(Kind::Float32, one)));
+  EXPECT_FALSE(kLevelsCodec.accepts(RowLayout(Kind::Float32, three)));
+}
+
+TEST(Levels, RealBooks) {
+  CDD_SKIP_WITHOUT_DATA();
+  for (const test::TestArray& a : test::load_arrays("lob")) {
+    for (const std::uint32_t chunk_rows : {1u, 7u, 64u, 256u, 700u}) {
+      SCOPED_TRACE(a.name + " in chunks of " + std::to_string(chunk_rows));
+      // Every chunk of the larger sizes, a sample of the small ones.
+      const std::uint32_t step = chunk_rows < 64 ? 97 * chunk_rows : chunk_rows;
+      for (std::uint32_t row = 0; row < a.n_rows; row += step) {
+        const std::uint32_t n = std::min(chunk_rows, a.n_rows - row);
+        const Buffer payload = encode(a.layout, a.rows(row, n), n);
+        ASSERT_FALSE(payload.empty() && n > 1);
+        if (!payload.empty()) expect_round_trip(a.layout, a.rows(row, n), n, payload);
+      }
+    }
+  }
+}
+
+TEST(Levels, RealBooksAsFloat64) {
+  CDD_SKIP_WITHOUT_DATA();
+  for (const char* name : {"okx_elon_tick", "okx_agg_ethusd", "es_1s"}) {
+    const test::TestArray a = test::load_array(std::string("lob/") + name + ".npz", "ob");
+    const auto slots = a.layout.dims()[0], features = a.layout.dims()[1];
+    // As doubles of the same decimals where they have any, so that both representations are met.
+    const Book b =
+        make_book<double>(200, slots, features, [&](std::uint32_t r, std::uint32_t j, std::uint32_t f) {
+          const double v = load<float>(a.data.data() + ((std::size_t{r} * slots + j) * features + f) * 4);
+          const double decimal = std::round(v * 1e4) / 1e4;
+          return static_cast<float>(decimal) == static_cast<float>(v) ? decimal : v;
+        });
+    const Buffer payload = expect_round_trip(b);
+    EXPECT_LT(payload.size() * 4, b.data.size()) << name;
+  }
+}
+
+TEST(Levels, EveryTargetDecodesTheSame) {
+  const Book books[] = {random_book(150, 50, 3, 1), random_book(150, 50, 2, 2), random_book(100, 7, 5, 3),
+                        random_book(40, 300, 4, 4), random_book(70, 33, 1, 5)};
+  for (const Book& b : books) {
+    const Buffer payload = encode(b.layout, b.data, b.n_rows);
+    ASSERT_FALSE(payload.empty());
+    for_each_target([&] { expect_round_trip(b.layout, b.data, b.n_rows, payload); });
+  }
+  CDD_SKIP_WITHOUT_DATA();
+  for (const test::TestArray& a : test::load_arrays("lob")) {
+    const std::uint32_t n = std::min(a.n_rows, 90u);
+    const Buffer payload = encode(a.layout, a.rows(0, n), n);
+    for_each_target([&] { expect_round_trip(a.layout, a.rows(0, n), n, payload); });
+  }
+}
+
+TEST(Levels, EveryTargetUnpacksLikeTheDefinition) {
+  std::mt19937 random(1);
+  Buffer in(1000);
+  for (std::byte& b : in) b = static_cast<std::byte>(random());
+  for_each_target([&] {
+    const simd::LevelsKernels& kernels = simd::levels_kernels();
+    for (unsigned width = 0; width <= 24; ++width) {
+      for (const std::size_t n : {1u, 15u, 16u, 17u, 200u}) {
+        // At the very end of the buffer: what may be read behind it is exactly the padding.
+        const std::size_t bytes = (n * width + 7) / 8;
+        Buffer tight(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(bytes));
+        tight.resize(bytes + kScratchPadding);
+        std::vector<std::uint32_t> out(n + 16);
+        kernels.unpack(tight.data(), width, n, 5, out.data());
+        for (std::size_t i = 0; i < n; ++i) {
+          std::uint32_t expected = 0;
+          for (unsigned b = 0; b < width; ++b) {
+            const std::size_t bit = i * width + b;
+            expected |= (static_cast<std::uint32_t>(in[bit / 8]) >> bit % 8 & 1) << b;
+          }
+          ASSERT_EQ(out[i], expected + 5) << "width " << width << ", value " << i << " of " << n;
+        }
+      }
+    }
+  });
+}
+
+TEST(Levels, AllRowsEqualCostNothing) {
+  const Book b =
+      make_book<float>(200, 50, 3, [](auto, auto j, auto f) { return static_cast<float>(j * 7 + f * 3); });
+  EXPECT_LT(expect_round_trip(b).size(), 150u);
+}
+
+TEST(Levels, OneFlickeringLevel) {
+  const Book b = make_book<float>(200, 50, 3, [](auto r, auto j, auto f) {
+    return static_cast<float>(j == 20 && f == 1 ? 10.5 + r % 2 : j * 7 + f * 3);
+  });
+  EXPECT_LT(expect_round_trip(b).size(), 600u);
+}
+
+TEST(Levels, LevelsPutInAtBothEnds) {
+  for (const int step : {-1, 1, 2, -3}) {
+    const Book b = make_book<float>(120, 50, 3, [&](auto r, auto j, auto f) {
+      const int price = 10000 + static_cast<int>(j) + step * static_cast<int>(r);
+      return static_cast<float>(f == 0 ? price : price % 13 + static_cast<int>(f));
+    });
+    EXPECT_LT(expect_round_trip(b).size(), 1200u);
+  }
+}
+
+TEST(Levels, AnyOrderOfSides) {
+  // Bids downwards then asks upwards, and both sides interleaved: only the size may suffer.
+  const Book up = random_book(100, 50, 3, 9);
+  Book reversed = up, interleaved = up;
+  const std::size_t entry = 12;
+  for (std::uint32_t r = 0; r < up.n_rows; ++r) {
+    for (std::size_t j = 0; j < 50; ++j) {
+      const std::size_t row = r * up.layout.row_bytes();
+      const auto from = up.data.begin() + static_cast<std::ptrdiff_t>(row + j * entry);
+      std::copy_n(from, entry,
+                  reversed.data.begin() + static_cast<std::ptrdiff_t>(row + (j < 25 ? 24 - j : j) * entry));
+      std::copy_n(from, entry,
+                  interleaved.data.begin() +
+                      static_cast<std::ptrdiff_t>(row + (j < 25 ? 2 * j : 2 * (j - 25) + 1) * entry));
+    }
+  }
+  expect_round_trip(reversed);
+  expect_round_trip(interleaved);
+}
+
+TEST(Levels, SmallestShapes) {
+  for (const std::uint32_t rows : {1u, 2u, 300u}) {
+    expect_round_trip_or_declined(
+        make_book<float>(rows, 1, 1, [](auto r, auto, auto) { return static_cast<float>(r % 5); }));
+    expect_round_trip_or_declined(
+        make_book<double>(rows, 1, 2, [](auto r, auto, auto f) { return r / 10.0 + f; }));
+    expect_round_trip_or_declined(
+        make_book<float>(rows, 2, 1, [](auto r, auto j, auto) { return static_cast<float>(r + j); }));
+    expect_round_trip_or_declined(random_book(rows, 3, 3, rows));
+  }
+}
+
+TEST(Levels, LargestShapes) {
+  expect_round_trip(random_book(40, 4096, 3, 1));
+  const Book wide = make_book<double>(
+      20, 300, 64, [](auto r, auto j, auto f) { return (j + (j % 50 == 0 ? r : 0)) * 0.25 + f * 1000.0; });
+  expect_round_trip(wide);
+  const Book floats = make_book<float>(30, 100, 64, [](auto r, auto j, auto f) {
+    return static_cast<float>((j + (j % 9 == 0 ? r : 0)) * 0.25 + f * 1000.0);
+  });
+  expect_round_trip(floats);
+}
+
+TEST(Levels, MoreDistinctLevelsThanIdsInOneSegment) {
+  std::mt19937 random(4);
+  const Book b = make_book<float>(
+      3000, 50, 2, [&](auto, auto, auto) { return static_cast<float>(random() % 100000) / 4; });
+  expect_round_trip(b);
+  const Book many_slots =
+      make_book<float>(40, 4096, 1, [&](auto, auto, auto) { return static_cast<float>(random() % 1000000); });
+  expect_round_trip(many_slots);
+}
+
+template <class T, class Bits>
+Book bit_patterns(std::uint32_t n_rows, unsigned seed, bool all_random) {
+  std::mt19937_64 random(seed);
+  const T special[] = {std::numeric_limits<T>::quiet_NaN(),
+                       std::numeric_limits<T>::infinity(),
+                       -std::numeric_limits<T>::infinity(),
+                       T(-0.0),
+                       T(0.0),
+                       std::numeric_limits<T>::denorm_min(),
+                       -std::numeric_limits<T>::denorm_min(),
+                       std::numeric_limits<T>::max(),
+                       std::numeric_limits<T>::lowest(),
+                       std::numeric_limits<T>::min()};
+  return make_book<T>(n_rows, 50, 3, [&](std::uint32_t r, std::uint32_t j, std::uint32_t f) {
+    T v = static_cast<T>(100 + j + (f == 1 ? r % 3 : 0));
+    if (all_random) {
+      const auto bits = static_cast<Bits>(random());
+      std::memcpy(&v, &bits, sizeof v);
+    } else if (random() % 40 == 0) {
+      v = special[random() % std::size(special)];
+      if (std::isnan(v) && random() % 2 == 0) {  // payloads, signalling or not
+        Bits bits;
+        std::memcpy(&bits, &v, sizeof v);
+        bits ^= static_cast<Bits>(random() % 0xffff) | Bits{1} << (sizeof(T) * 8 - 1);
+        std::memcpy(&v, &bits, sizeof v);
+      }
+    }
+    return v;
+  });
+}
+
+TEST(Levels, AnyBitPatternSurvives) {
+  for (const unsigned seed : {1u, 2u, 3u}) {
+    expect_round_trip(bit_patterns<float, std::uint32_t>(100, seed, false));
+    expect_round_trip(bit_patterns<double, std::uint64_t>(100, seed, false));
+    expect_round_trip_or_declined(bit_patterns<float, std::uint32_t>(50, seed, true));
+    expect_round_trip_or_declined(bit_patterns<double, std::uint64_t>(50, seed, true));
+  }
+}
+
+TEST(Levels, MissingLevelsAsNaNKeepDecimals) {
+  const auto book = [](bool missing) {
+    return make_book<float>(64, 50, 3, [=](auto r, auto j, auto f) {
+      if (missing && j >= 47) return std::numeric_limits<float>::quiet_NaN();
+      return static_cast<float>(f == 0 ? 5000.1 + j * 0.1 : (r * j * (f + 1)) % 777 / 10.0);
+    });
+  };
+  const std::size_t without = expect_round_trip(book(false)).size(),
+                    with = expect_round_trip(book(true)).size();
+  EXPECT_LT(with, without + without / 8);
+}
+
+TEST(Levels, Integers) {
+  expect_round_trip(make_book<std::uint32_t>(
+      100, 20, 2, [](auto r, auto j, auto f) { return j * 1000 + (f ? r / 7 : 0); }));
+  expect_round_trip(make_book<std::int64_t>(100, 20, 2, [](auto r, auto j, auto f) {
+    return (std::int64_t{1} << 60) + j * 1000 + (f ? r / 7 : 0);
+  }));
+}
+
+TEST(Levels, RandomBooksAtManySizes) {
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    std::mt19937 random(seed);
+    const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
+    const std::uint32_t slots = 2 + below(80), features = 1 + below(5), rows = 1 + below(700);
+    SCOPED_TRACE(testing::Message() << rows << " x " << slots << " x " << features);
+    expect_round_trip_or_declined(random_book(rows, slots, features, seed));
+  }
+}
+
+// Every single-bit error and every truncation: an Error or rows of any content, nothing worse.
+void damage(const Book& b) {
+  const Buffer payload = encode(b.layout, b.data, b.n_rows);
+  ASSERT_FALSE(payload.empty());
+  const auto attempt = [&](Bytes damaged, RowRange range) {
+    try {
+      decode(b.layout, b.n_rows, damaged, range);
+    } catch (const Error& error) {
+      EXPECT_TRUE(error.code() == ErrorCode::Corrupt || error.code() == ErrorCode::Unsupported)
+          << error.what();
+    }
+  };
+  for (std::size_t size = 0; size < payload.size(); ++size)
+    attempt(Bytes(payload).first(size), {0, b.n_rows});
+  Buffer damaged = payload;
+  for (std::size_t i = 0; i < damaged.size(); ++i) {
+    for (int bit = 0; bit < 8; ++bit) {
+      damaged[i] ^= static_cast<std::byte>(1 << bit);
+      attempt(damaged, {0, b.n_rows});
+      attempt(damaged, {b.n_rows / 2, b.n_rows / 3});
+      damaged[i] ^= static_cast<std::byte>(1 << bit);
+    }
+  }
+  std::mt19937 random(3);
+  for (int round = 0; round < 2000; ++round) {
+    damaged = payload;
+    for (int k = 0; k < 4; ++k)
+      damaged[random() % std::min<std::size_t>(damaged.size(), 80)] = static_cast<std::byte>(random());
+    attempt(damaged, {b.n_rows / 3, b.n_rows / 2});
+  }
+}
+
+TEST(Levels, DamagedEvents) {
+  damage(random_book(40, 20, 3, 1));
+  damage(random_book(30, 11, 2, 2));
+  damage(random_book(30, 11, 6, 2));
+}
+
+TEST(Levels, DamagedFull) {
+  std::mt19937 random(4);
+  damage(make_book<float>(35, 20, 3, [&](auto, auto j, auto f) {
+    return static_cast<float>(f == 0 ? j * 4 + random() % 4 : random() % 8);
+  }));
+}
+
+TEST(Levels, DamagedSpecials) { damage(bit_patterns<float, std::uint32_t>(6, 5, false)); }
+
+TEST(Levels, DamagedSegments) { damage(random_book(600, 3, 2, 6)); }
+
+}  // namespace
+}  // namespace cdd
