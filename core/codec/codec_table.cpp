@@ -2,12 +2,13 @@
 #include <array>
 
 #include "core/codec/codec.h"
+#include "core/codec/numeric.h"
 #include "core/codec/raw.h"
 
 namespace cdd {
 namespace {
 
-constexpr std::array<const Codec*, 1> kTable{&kRawCodec};
+constexpr std::array<const Codec*, 2> kTable{&kRawCodec, &kNumericCodec};
 
 }  // namespace
 

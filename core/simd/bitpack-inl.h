@@ -20,21 +20,6 @@ HWY_BEFORE_NAMESPACE();
 namespace cdd::simd::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The value of `width` bits at bit `bit` of `in`; reads 9 bytes from the first one it lies in.
-HWY_INLINE uint64_t BitsAt(const uint8_t* in, size_t bit, unsigned width) {
-  const unsigned shift = static_cast<unsigned>(bit & 7);
-  uint64_t v;
-  std::memcpy(&v, in + (bit >> 3), sizeof v);
-  v >>= shift;
-  if (shift + width > 64) v |= uint64_t{in[(bit >> 3) + 8]} << (64 - shift);
-  return width == 64 ? v : v & ((uint64_t{1} << width) - 1);
-}
-
-template <class T>
-HWY_INLINE void UnpackScalar(const uint8_t* in, size_t n, unsigned width, T base, T* out) {
-  for (size_t i = 0; i < n; ++i) out[i] = static_cast<T>(base + BitsAt(in, i * width, width));
-}
-
 #if HWY_TARGET != HWY_SCALAR
 
 // Whether a byte can move anywhere within a 64-byte vector (VPERMB); elsewhere only within 16-byte blocks.
@@ -151,7 +136,8 @@ HWY_INLINE void Unpack(const uint8_t* HWY_RESTRICT in, size_t n, unsigned width,
     for (size_t i = 0; i < n; ++i) out[i] = static_cast<T>(out[i] + base);
     return;
   }
-  UnpackScalar(in, n, width, base, out);
+  const auto* const bytes = reinterpret_cast<const std::byte*>(in);
+  for (size_t i = 0; i < n; ++i) out[i] = static_cast<T>(base + unpack_one(bytes, i, width));
 }
 
 }  // namespace cdd::simd::HWY_NAMESPACE

@@ -57,11 +57,6 @@ void pack(const T* in, std::size_t n, unsigned width, T base, std::byte* out) no
   std::memcpy(out, &word, (filled + 7) / 8);
 }
 
-template <class T>
-void reference_unpack(const std::byte* in, std::size_t n, unsigned width, T base, T* out) noexcept {
-  for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<T>(base + unpack_one(in, i, width));
-}
-
 }  // namespace
 
 void pack32(const std::uint32_t* in, std::size_t n, unsigned width, std::uint32_t base, std::byte* out) noexcept {
@@ -70,6 +65,8 @@ void pack32(const std::uint32_t* in, std::size_t n, unsigned width, std::uint32_
 void pack64(const std::uint64_t* in, std::size_t n, unsigned width, std::uint64_t base, std::byte* out) noexcept {
   pack(in, n, width, base, out);
 }
+
+namespace reference {
 
 std::uint64_t unpack_one(const std::byte* in, std::size_t i, unsigned width) noexcept {
   std::uint64_t v = 0;
@@ -85,13 +82,20 @@ std::uint64_t unpack_one(const std::byte* in, std::size_t i, unsigned width) noe
   return v;
 }
 
-namespace reference {
+namespace {
+
+template <class T>
+void unpack(const std::byte* in, std::size_t n, unsigned width, T base, T* out) noexcept {
+  for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<T>(base + unpack_one(in, i, width));
+}
+
+}  // namespace
 
 void unpack32(const std::byte* in, std::size_t n, unsigned width, std::uint32_t base, std::uint32_t* out) noexcept {
-  reference_unpack(in, n, width, base, out);
+  unpack(in, n, width, base, out);
 }
 void unpack64(const std::byte* in, std::size_t n, unsigned width, std::uint64_t base, std::uint64_t* out) noexcept {
-  reference_unpack(in, n, width, base, out);
+  unpack(in, n, width, base, out);
 }
 
 }  // namespace reference

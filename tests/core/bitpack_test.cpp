@@ -67,7 +67,7 @@ TEST(BitpackLayout, IsTheLittleEndianBitStreamOfTheSpecification) {
   // 101 100 011 010 001 read from the most significant bit of a 16-bit little-endian word.
   EXPECT_EQ(packed[0], std::byte{0xd1});
   EXPECT_EQ(packed[1], std::byte{0x58});
-  EXPECT_EQ(unpack_one(packed, 3, 3), 4u);
+  EXPECT_EQ(reference::unpack_one(packed, 3, 3), 4u);
 }
 
 TEST(BitpackLayout, UnusedBitsOfTheLastByteAreZero) {

@@ -1,21 +1,25 @@
-// Runs a test body once for each SIMD target that was compiled and that this CPU has, the scalar one included.
+// Runs a test body once for each SIMD target that was compiled and that this CPU has.
 #pragma once
 
-#include <hwy/targets.h>
+#include <gtest/gtest.h>
 
-namespace cdd {
+#include <cstdint>
+
+#include "hwy/highway.h"
+
+namespace cdd::test {
 
 template <class Body>
-void for_each_simd_target(Body body) {
-  const std::int64_t supported = hwy::SupportedTargets();
-  for (std::int64_t rest = supported; rest != 0; rest &= rest - 1) {
-    const std::int64_t target = rest & -rest;
+void for_each_target(Body&& body) {
+  for (std::int64_t left = hwy::SupportedTargets() & HWY_TARGETS; left != 0; left &= left - 1) {
+    const std::int64_t target = left & -left;
+    SCOPED_TRACE(hwy::TargetName(target));
     hwy::SetSupportedTargetsForTest(target);
     hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-    body(hwy::TargetName(target));
+    body();
   }
   hwy::SetSupportedTargetsForTest(0);
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
-}  // namespace cdd
+}  // namespace cdd::test
