@@ -228,7 +228,7 @@ class Decoder {
   static Shape take_shape(const Items& items, std::uint32_t n_rows, Bytes* payload, bool* orders) {
     ByteReader in(*payload);
     const unsigned version = in.take<std::uint8_t>();
-    if (version != kVersion) fail(ErrorCode::Unsupported, "numeric payload of version %u", version);
+    if (version != kVersion) fail(ErrorCode::Corrupt, "numeric payload of version %u", version);
     const unsigned segments = in.take<std::uint8_t>();
     *orders = (segments & kHasOrder) != 0;
     const unsigned segment_log2 = segments & ~kHasOrder;

@@ -35,7 +35,7 @@ constexpr std::size_t kCounts[] = {0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 63, 64, 
 TYPED_TEST(Bitpack, EveryWidthAndTargetGivesBackWhatWasPacked) {
   using T = TypeParam;
   std::mt19937_64 random(1);
-  for_each_simd_target([&](const char* target) {
+  test::for_each_target([&] {
     for (unsigned width = 0; width <= sizeof(T) * 8; ++width) {
       const T mask = width == 0 ? T{0} : static_cast<T>(~T{0} >> (sizeof(T) * 8 - width));
       for (const std::size_t n : kCounts) {
@@ -51,10 +51,10 @@ TYPED_TEST(Bitpack, EveryWidthAndTargetGivesBackWhatWasPacked) {
         std::vector<T> out(n + kBitpackSlackBytes / sizeof(T));
         Api<T>::unpack(packed.data(), n, width, base, out.data());
         out.resize(n);
-        ASSERT_EQ(out, values) << target << " width " << width << " n " << n;
+        ASSERT_EQ(out, values) << "width " << width << " n " << n;
         std::vector<T> expected(n);
         Api<T>::reference(packed.data(), n, width, base, expected.data());
-        ASSERT_EQ(out, expected) << target << " width " << width << " n " << n;
+        ASSERT_EQ(out, expected) << "width " << width << " n " << n;
       }
     }
   });

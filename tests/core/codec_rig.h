@@ -50,7 +50,7 @@ inline Buffer decode(const Codec& codec, const RowLayout& layout, std::uint32_t 
 inline Buffer encode_record(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, const ChunkPlan& plan,
                             EncodedChunk* encoded = nullptr) {
   Buffer out(record_bound(layout, n_rows, plan) + kScratchPadding);
-  const EncodedChunk chunk = encode_chunk(layout, rows, n_rows, plan, {7, 3}, 0,
+  const EncodedChunk chunk = encode_chunk(layout, rows, n_rows, plan, {7, 3},
                                           MutableBytes(out).first(out.size() - kScratchPadding));
   if (encoded != nullptr) *encoded = chunk;
   out.resize(chunk.record_bytes);
@@ -74,9 +74,9 @@ inline bool same(Bytes a, Bytes b) {
   return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin());
 }
 
-// Ranges worth asking for: everything, nothing, single rows, the ends, and some at random.
+// Ranges worth asking for: everything, single rows, the ends, and some at random.
 inline std::vector<RowRange> ranges_of(std::uint32_t n_rows) {
-  std::vector<RowRange> ranges{{0, n_rows}, {0, 0}, {n_rows, 0}, {0, 1}, {n_rows - 1, 1}, {n_rows / 2, 1}};
+  std::vector<RowRange> ranges{{0, n_rows}, {0, 1}, {n_rows - 1, 1}, {n_rows / 2, 1}};
   std::mt19937 random(n_rows);
   for (int i = 0; i < 12; ++i) {
     const std::uint64_t first = random() % n_rows;
