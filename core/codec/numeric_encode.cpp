@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <span>
 #include <vector>
 
 #include "core/base/scratch.h"
@@ -14,8 +16,8 @@
 namespace cdd::numeric {
 namespace {
 
-constexpr std::size_t kSampleRuns = 8;  // predictors are compared on a few runs of neighbouring values
-constexpr std::size_t kSampleRun = 16;
+constexpr std::size_t kPieces = 8;  // predictors are compared on a few runs of neighbouring values
+constexpr std::size_t kPieceValues = 16;
 constexpr std::uint32_t kMostReferring = 16;  // streams among which references are looked for
 constexpr double kStreamHeaderBits = 8 * 24;
 
@@ -29,9 +31,18 @@ struct Choice {
   Predictor predictor = Predictor::None;
   std::uint32_t reference = 0;
   double bits = 0;
+
+  bool refers() const noexcept { return predictor >= Predictor::Stream; }
 };
 
-// The integers of all streams of a chunk, stream after stream.
+// Rows that stand for a chunk: `runs` times `run_rows` neighbouring ones.
+struct Runs {
+  std::uint32_t runs;
+  std::uint32_t run_rows;
+  std::uint32_t rows() const noexcept { return runs * run_rows; }
+};
+
+// The integers of all streams of a chunk or of rows that stand for it, stream after stream.
 template <class T>
 struct Columns {
   const Items& items;
@@ -61,35 +72,37 @@ struct Columns {
     return 0;
   }
 
-  // Estimated bits of a value under a choice; a stream too short to tell is taken at its full width.
-  double estimate(std::uint32_t s, const Choice& c) const noexcept {
-    const std::size_t before = c.predictor == Predictor::Row ? shape.width : 2;
-    const std::size_t n = shape.values();
-    if (n <= before) return c.predictor == Predictor::None ? 0 : sizeof(T) * 8;
-    std::array<std::int64_t, kSampleRuns * kSampleRun> sample;
+  // Estimated bits of a value under a choice, from rows that have two more before them in their run.
+  double estimate(std::uint32_t s, const Choice& c, const Runs& runs) const noexcept {
+    constexpr std::size_t kBefore = 2;
+    if (runs.run_rows <= kBefore) return c.predictor == Predictor::None ? 0 : sizeof(T) * 8;
+    const std::size_t run_rows = runs.run_rows - kBefore;
+    const std::size_t usable = runs.runs * run_rows * shape.width;
+    std::array<std::int64_t, kPieces * kPieceValues> sample;
     std::size_t count = 0;
-    const std::size_t usable = n - before;
-    for (std::size_t run = 0; run < kSampleRuns; ++run) {
-      const std::size_t first = usable * run / kSampleRuns;
-      const std::size_t end = std::min(usable * (run + 1) / kSampleRuns, first + kSampleRun);
-      for (std::size_t i = first; i < end; ++i) sample[count++] = sign_extend(residual(s, c, before + i));
+    for (std::size_t piece = 0; piece < kPieces; ++piece) {
+      const std::size_t first = usable * piece / kPieces;
+      const std::size_t end = std::min(usable * (piece + 1) / kPieces, first + kPieceValues);
+      for (std::size_t i = first; i < end; ++i) {
+        const std::size_t row = i / shape.width;
+        const std::size_t skipped = (row / run_rows + 1) * kBefore * shape.width;
+        sample[count++] = sign_extend(residual(s, c, i + skipped));
+      }
     }
     return estimate_bits({sample.data(), count});
   }
 
-  Choice best_own(std::uint32_t s) const noexcept {
-    Choice best{Predictor::None, 0, estimate(s, {})};
-    const auto consider = [&](Predictor p, double margin) {
+  Choice best_own(std::uint32_t s, const Runs& runs) const noexcept {
+    Choice best{Predictor::None, 0, 0};
+    best.bits = estimate(s, best, runs);
+    const auto consider = [&](Predictor p) {
+      constexpr double kMargin = 0.2;  // no predictor decodes faster, and one difference faster than two
       Choice c{p, 0, 0};
-      c.bits = estimate(s, c);
-      if (c.bits + margin < best.bits) best = c;
+      c.bits = estimate(s, c, runs);
+      if (c.bits + kMargin < best.bits) best = c;
     };
-    consider(Predictor::Previous, 0.2);  // a margin: no predictor decodes faster, and one is simpler than two
-    if (shape.width > 1) {
-      consider(Predictor::Row, 0.2);
-    } else {
-      consider(Predictor::Second, 0.2);
-    }
+    consider(Predictor::Previous);
+    consider(shape.width > 1 ? Predictor::Row : Predictor::Second);
     return best;
   }
 };
@@ -107,7 +120,7 @@ Columns<T> load_columns(const Items& items, Bytes rows, const Shape& shape, T* v
 
 // Lets streams refer to others where that saves most. References never form a circle.
 template <class T>
-void refer(const Columns<T>& columns, std::vector<Choice>* choices) {
+void refer(const Columns<T>& columns, const Runs& runs, std::vector<Choice>* choices) {
   struct Edge {
     std::uint32_t from;
     Choice choice;
@@ -121,20 +134,28 @@ void refer(const Columns<T>& columns, std::vector<Choice>* choices) {
       for (const Predictor p : {Predictor::Stream, Predictor::StreamPrevious}) {
         if (p == Predictor::StreamPrevious && shape.width > 1) continue;
         Choice c{p, r, 0};
-        c.bits = columns.estimate(s, c);
+        c.bits = columns.estimate(s, c, runs);
         const double saved = (*choices)[s].bits - c.bits;
         if (saved > 0.3) edges.push_back({s, c, saved});
       }
     }
   }
   std::sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) { return a.saved > b.saved; });
-  const auto refers = [&](std::uint32_t s) { return (*choices)[s].predictor >= Predictor::Stream; };
   for (const Edge& e : edges) {
-    if (refers(e.from)) continue;
+    if ((*choices)[e.from].refers()) continue;
     std::uint32_t end = e.choice.reference;
-    while (end != e.from && refers(end)) end = (*choices)[end].reference;
+    while (end != e.from && (*choices)[end].refers()) end = (*choices)[end].reference;
     if (end != e.from) (*choices)[e.from] = e.choice;
   }
+}
+
+template <class T>
+std::vector<Choice> choose(const Columns<T>& columns, const Runs& runs) {
+  const std::uint32_t n = columns.shape.streams;
+  std::vector<Choice> choices(n);
+  for (std::uint32_t s = 0; s < n; ++s) choices[s] = columns.best_own(s, runs);
+  if (n > 1 && n <= kMostReferring) refer(columns, runs, &choices);
+  return choices;
 }
 
 // An order in which each stream comes after the one it refers to, else that of the items.
@@ -144,7 +165,7 @@ std::vector<std::uint32_t> order_of(const std::vector<Choice>& choices) {
   std::vector<bool> placed(n);
   while (order.size() < n) {
     for (std::uint32_t s = 0; s < n; ++s) {
-      const bool free = choices[s].predictor < Predictor::Stream || placed[choices[s].reference];
+      const bool free = !choices[s].refers() || placed[choices[s].reference];
       if (placed[s] || !free) continue;
       placed[s] = true;
       order.push_back(s);
@@ -234,7 +255,7 @@ void put_stream(const Columns<T>& columns, std::uint32_t s, const Choice& c, std
   out.byte(first);
   out.byte(static_cast<unsigned>(c.predictor) | packed.flags());
   put_representation(r, out);
-  if (c.predictor >= Predictor::Stream) out.byte(reference);
+  if (c.refers()) out.byte(reference);
   if (c.predictor != Predictor::None && c.predictor != Predictor::Stream) put_starts(columns, s, c, out);
   packed.put_header(out);
   if (!r.patch_bits.empty()) {
@@ -258,18 +279,9 @@ unsigned segment_log2_of(const Items& items, std::uint32_t streams) noexcept {
 }
 
 template <class T>
-std::size_t encode_streams(const Items& items, Bytes rows, std::uint32_t n_rows, std::uint32_t n_streams,
-                           MutableBytes out) {
-  const unsigned segment_log2 = segment_log2_of(items, n_streams);
-  const Shape shape(items, n_rows, n_streams, segment_log2);
-  const std::size_t all = shape.values() * n_streams;
-  const MutableBytes memory = scratch(Stage::Transform2).get((all + shape.values()) * sizeof(T));
-  T* const values = reinterpret_cast<T*>(memory.data());
-  const Columns<T> columns = load_columns(items, rows, shape, values);
-
-  std::vector<Choice> choices(n_streams);
-  for (std::uint32_t s = 0; s < n_streams; ++s) choices[s] = columns.best_own(s);
-  if (n_streams > 1 && n_streams <= kMostReferring) refer(columns, &choices);
+std::size_t put_chunk(const Columns<T>& columns, const std::vector<Choice>& choices, unsigned segment_log2,
+                      MutableBytes out) {
+  const std::uint32_t n_streams = columns.shape.streams;
   const std::vector<std::uint32_t> order = order_of(choices);
   const bool natural = std::is_sorted(order.begin(), order.end());
   std::vector<std::uint32_t> place(n_streams);
@@ -280,27 +292,59 @@ std::size_t encode_streams(const Items& items, Bytes rows, std::uint32_t n_rows,
   writer.byte(segment_log2 | (natural ? 0 : kHasOrder));
   writer.varint(n_streams);
   for (std::uint32_t i = 0; !natural && i < n_streams; ++i) writer.byte(order[i]);
+  T* const residuals = columns.values + columns.shape.values() * n_streams;
   for (const std::uint32_t s : order) {
-    put_stream(columns, s, choices[s], place[choices[s].reference], values + all, writer);
+    put_stream(columns, s, choices[s], place[choices[s].reference], residuals, writer);
   }
   return writer.fitted() ? writer.size() : 0;
 }
 
-// Estimated bits of the whole chunk when it is split into n_streams.
+// Scratch for the integers of n_rows and one stream more.
 template <class T>
-double estimate_split(const Items& items, Bytes rows, std::uint32_t n_rows, std::uint32_t n_streams) {
-  constexpr std::uint32_t kProbed = 6;
-  const Shape shape(items, n_rows, n_streams, segment_log2_of(items, n_streams));
-  const MutableBytes memory = scratch(Stage::Transform2).get(shape.values() * sizeof(T));
-  double bits = 0;
-  const std::uint32_t probed = std::min(kProbed, n_streams);
-  for (std::uint32_t i = 0; i < probed; ++i) {
-    const std::uint32_t s = i * n_streams / probed;
-    Columns<T> columns{items, shape, reinterpret_cast<T*>(memory.data()), {}};
-    represent(items, rows.data() + s * std::size_t{items.bytes}, n_streams, shape.values(), columns.values);
-    bits += columns.best_own(0).bits;
+T* integers(const Items& items, std::uint32_t n_rows) {
+  return reinterpret_cast<T*>(scratch(Stage::Transform2).get(2 * std::size_t{n_rows} * items.per_row * sizeof(T)).data());
+}
+
+// Copies the rows that stand for a chunk.
+Runs sample_rows(const Items& items, Bytes rows, std::uint32_t n_rows, std::vector<std::byte>* sample) {
+  constexpr std::uint32_t kItems = 6000;  // about
+  const std::uint32_t run_rows = items.per_row <= 32 ? 18 : 6;
+  Runs runs{std::clamp(kItems / (run_rows * items.per_row), 2u, 8u), run_rows};
+  if (n_rows < runs.rows()) runs = {1, n_rows};
+  const std::size_t run_bytes = std::size_t{runs.run_rows} * items.per_row * items.bytes;
+  sample->resize(runs.runs * run_bytes);
+  for (std::uint32_t r = 0; r < runs.runs; ++r) {
+    const std::uint64_t first = std::uint64_t{n_rows - runs.run_rows} * r / std::max(1u, runs.runs - 1);
+    std::memcpy(sample->data() + r * run_bytes, rows.data() + first * items.per_row * items.bytes, run_bytes);
   }
-  return bits / probed * static_cast<double>(n_rows) * items.per_row + n_streams * kStreamHeaderBits;
+  return runs;
+}
+
+// How many streams, and how each is predicted.
+struct Plan {
+  std::uint32_t streams = 1;
+  std::vector<Choice> choices;
+};
+
+// The best of several splits by a sample.
+template <class T>
+Plan plan_split(const Items& items, Bytes rows, std::uint32_t n_rows, std::span<const std::uint32_t> splits) {
+  std::vector<std::byte> sample;
+  const Runs runs = sample_rows(items, rows, n_rows, &sample);
+  Plan best;
+  double best_bits = 0;
+  for (const std::uint32_t split : splits) {
+    const Shape shape(items, runs.rows(), split, kMaxSegmentLog2);
+    const auto columns = load_columns(items, Bytes(sample), shape, integers<T>(items, runs.rows()));
+    std::vector<Choice> choices = choose(columns, runs);
+    double bits = split * kStreamHeaderBits;
+    for (const Choice& c : choices) bits += c.bits * n_rows * shape.width;
+    if (best.choices.empty() || bits < best_bits) {
+      best = {split, std::move(choices)};
+      best_bits = bits;
+    }
+  }
+  return best;
 }
 
 template <class T>
@@ -313,18 +357,20 @@ std::size_t encode_items(const RowLayout& layout, const Items& items, Bytes rows
     const bool known = std::find(splits.begin(), splits.end(), split) != splits.end();
     if (split <= kMaxStreams && !known) splits.push_back(split);
   }
-  std::uint32_t best = splits.front();
-  if (splits.size() > 1) {
-    double best_bits = 0;
-    for (const std::uint32_t split : splits) {
-      const double bits = estimate_split<T>(items, rows, n_rows, split);
-      if (split == splits.front() || bits < best_bits) {
-        best = split;
-        best_bits = bits;
-      }
-    }
+  Plan plan;
+  if (splits.size() > 1) plan = plan_split<T>(items, rows, n_rows, splits);
+
+  const unsigned segment_log2 = segment_log2_of(items, plan.streams);
+  const Shape shape(items, n_rows, plan.streams, segment_log2);
+  const auto columns = load_columns(items, rows, shape, integers<T>(items, n_rows));
+  const Runs all{1, n_rows};
+  if (plan.choices.empty()) plan.choices = choose(columns, all);
+  for (std::uint32_t s = 0; s < plan.streams; ++s) {
+    // The whole chunk may have another exponent or step than its sample.
+    Choice& c = plan.choices[s];
+    if (c.refers() && !columns.represented[s].comparable(columns.represented[c.reference])) c = columns.best_own(s, all);
   }
-  return encode_streams<T>(items, rows, n_rows, best, out);
+  return put_chunk(columns, plan.choices, segment_log2, out);
 }
 
 }  // namespace

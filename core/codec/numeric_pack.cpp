@@ -47,7 +47,7 @@ PackedStream<T>::PackedStream(const Shape& shape, const T* residuals) : shape_(s
   const std::size_t n = shape.values();
   std::array<std::int64_t, kSampled> sample;
   const std::size_t count = std::min(n, kSampled);
-  for (std::size_t i = 0; i < count; ++i) sample[i] = sign_extend(residuals[i * n / count]);
+  for (std::size_t i = 0; i < count; ++i) sample[i] = sign_extend(residuals[probe(i, count, n)]);
   std::sort(sample.begin(), sample.begin() + static_cast<std::ptrdiff_t>(count));
   std::array<std::int64_t, kWindowSampled> thinned;
   const std::size_t thinned_count = std::min(count, kWindowSampled);

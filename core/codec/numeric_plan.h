@@ -2,6 +2,7 @@
 // neither items nor payload bytes. Residuals are compared as signed numbers.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -12,6 +13,14 @@ namespace cdd::numeric {
 
 // Sampled residuals, sign-extended to 64 bits.
 using Sample = std::span<std::int64_t>;
+
+// Index of the i-th of `count` probes into n values: all of them in turn if there are no more, else spread with a
+// jitter, so that values that alternate do not hide from a regular stride.
+inline std::size_t probe(std::size_t i, std::size_t count, std::size_t n) noexcept {
+  if (n <= count) return i;
+  const std::size_t stride = n / count;
+  return i * stride + static_cast<std::uint32_t>(i * 2654435761u) % stride;
+}
 
 inline unsigned bit_width(std::uint64_t v) noexcept { return static_cast<unsigned>(std::bit_width(v)); }
 

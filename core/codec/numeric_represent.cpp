@@ -57,7 +57,7 @@ template <class Float>
 bool find_decimal(const std::byte* rows, std::size_t stride, std::size_t n, Decimal* decimal) noexcept {
   std::array<Float, kProbes> probes;
   const std::size_t count = std::min(n, kProbes);
-  for (std::size_t i = 0; i < count; ++i) probes[i] = item_at<Float>(rows, stride, i * n / count);
+  for (std::size_t i = 0; i < count; ++i) probes[i] = item_at<Float>(rows, stride, probe(i, count, n));
   std::size_t most = count - count / 8 - 1;  // must be exceeded
   bool found = false;
   // Dividing by a power of ten gives the double nearest to a decimal; multiplying is faster and enough for a
@@ -195,7 +195,7 @@ void take_step(std::size_t n, T* values, Represented* r) noexcept {
     step = std::gcd(step, distance);
   };
   const std::size_t probes = std::min(n, kProbes);
-  for (std::size_t i = 0; i < probes && step != 1; ++i) narrow(i * n / probes);
+  for (std::size_t i = 0; i < probes && step != 1; ++i) narrow(probe(i, probes, n));
   for (std::size_t i = 0; i < n && step != 1; ++i) narrow(i);
   if (step <= 1) return;
 
