@@ -310,7 +310,7 @@ Runs sample_rows(const Items& items, Bytes rows, std::uint32_t n_rows, std::vect
   constexpr std::uint32_t kItems = 6000;  // about
   const std::uint32_t run_rows = items.per_row <= 32 ? 18 : 6;
   Runs runs{std::clamp(kItems / (run_rows * items.per_row), 2u, 8u), run_rows};
-  if (n_rows < runs.rows()) runs = {1, n_rows};
+  if (n_rows <= std::max(runs.rows(), kItems / items.per_row)) runs = {1, n_rows};
   const std::size_t run_bytes = std::size_t{runs.run_rows} * items.per_row * items.bytes;
   sample->resize(runs.runs * run_bytes);
   for (std::uint32_t r = 0; r < runs.runs; ++r) {
@@ -323,6 +323,7 @@ Runs sample_rows(const Items& items, Bytes rows, std::uint32_t n_rows, std::vect
 // How many streams, and how each is predicted.
 struct Plan {
   std::uint32_t streams = 1;
+  bool whole = false;  // seen all rows
   std::vector<Choice> choices;
 };
 
@@ -339,8 +340,10 @@ Plan plan_split(const Items& items, Bytes rows, std::uint32_t n_rows, std::span<
     std::vector<Choice> choices = choose(columns, runs);
     double bits = split * kStreamHeaderBits;
     for (const Choice& c : choices) bits += c.bits * n_rows * shape.width;
-    if (best.choices.empty() || bits < best_bits) {
-      best = {split, std::move(choices)};
+    // The estimate flatters a mixture: few bins must serve all of it.
+    constexpr double kMixtureGain = 0.9;
+    if (best.choices.empty() || bits < best_bits * kMixtureGain) {
+      best = {split, runs.runs == 1, std::move(choices)};
       best_bits = bits;
     }
   }
@@ -363,13 +366,8 @@ std::size_t encode_items(const RowLayout& layout, const Items& items, Bytes rows
   const unsigned segment_log2 = segment_log2_of(items, plan.streams);
   const Shape shape(items, n_rows, plan.streams, segment_log2);
   const auto columns = load_columns(items, rows, shape, integers<T>(items, n_rows));
-  const Runs all{1, n_rows};
-  if (plan.choices.empty()) plan.choices = choose(columns, all);
-  for (std::uint32_t s = 0; s < plan.streams; ++s) {
-    // The whole chunk may have another exponent or step than its sample.
-    Choice& c = plan.choices[s];
-    if (c.refers() && !columns.represented[s].comparable(columns.represented[c.reference])) c = columns.best_own(s, all);
-  }
+  // The whole chunk may have other exponents and steps than its sample: choose again.
+  if (!plan.whole) plan.choices = choose(columns, {1, n_rows});
   return put_chunk(columns, plan.choices, segment_log2, out);
 }
 
