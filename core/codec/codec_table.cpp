@@ -5,8 +5,21 @@
 #include "core/codec/bytes_codec.h"
 #include "core/codec/codec.h"
 #include "core/codec/levels.h"
+#include "core/codec/numeric.h"
 #include "core/codec/raw.h"
 
 namespace cdd {
 namespace {
 
+constexpr std::array kTable{&kRawCodec,       &kBytesCodec,  &kOkxObF16Codec, &kOkxObF32Codec,
+                            &kGenericObCodec, &kLevelsCodec, &kNumericCodec};
+
+}  // namespace
+
+std::span<const Codec* const> codecs() noexcept { return kTable; }
+
+const Codec* find_codec(std::uint16_t id) noexcept {
+  return id < kTable.size() && static_cast<std::uint16_t>(kTable[id]->id) == id ? kTable[id] : nullptr;
+}
+
+}  // namespace cdd

@@ -1,0 +1,20 @@
+#include "core/codec/numeric.h"
+
+#include "core/codec/numeric_decode.h"
+#include "core/codec/numeric_encode.h"
+
+namespace cdd {
+namespace {
+
+bool accepts(const RowLayout&) noexcept { return true; }
+
+std::size_t encode(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, EncodeContext&, MutableBytes out) {
+  return numeric::encode(layout, rows, n_rows, out);
+}
+
+}  // namespace
+
+constinit const Codec kNumericCodec{CodecId::Numeric, "numeric", accepts, numeric::bound, encode,
+                                    numeric::decode_rows_into};
+
+}  // namespace cdd

@@ -1,0 +1,12 @@
+// NUMERIC, reading. The contract is Codec::decode_rows_into.
+#pragma once
+
+#include "core/base/bytes.h"
+#include "core/base/row_layout.h"
+
+namespace cdd::numeric {
+
+void decode_rows_into(const RowLayout& layout, std::uint32_t n_rows, std::uint64_t flags, Bytes payload, RowRange range,
+                      std::byte* out);
+
+}  // namespace cdd::numeric

@@ -1,0 +1,388 @@
+#include "core/codec/numeric_encode.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "core/base/scratch.h"
+#include "core/codec/numeric_format.h"
+#include "core/codec/numeric_pack.h"
+#include "core/codec/numeric_plan.h"
+#include "core/codec/numeric_represent.h"
+#include "core/codec/numeric_writer.h"
+
+namespace cdd::numeric {
+namespace {
+
+constexpr std::size_t kPieces = 8;  // predictors are compared on a few runs of neighbouring values
+constexpr std::size_t kPieceValues = 16;
+constexpr std::uint32_t kMostReferring = 16;  // streams among which references are looked for
+constexpr double kStreamHeaderBits = 8 * 24;
+
+template <class T>
+std::int64_t sign_extend(T v) noexcept {
+  return static_cast<std::int64_t>(static_cast<std::make_signed_t<T>>(v));
+}
+
+// How a stream is predicted, and what a value then takes by estimate.
+struct Choice {
+  Predictor predictor = Predictor::None;
+  std::uint32_t reference = 0;
+  double bits = 0;
+
+  bool refers() const noexcept { return predictor >= Predictor::Stream; }
+};
+
+// Rows that stand for a chunk: `runs` times `run_rows` neighbouring ones.
+struct Runs {
+  std::uint32_t runs;
+  std::uint32_t run_rows;
+  std::uint32_t rows() const noexcept { return runs * run_rows; }
+};
+
+// The integers of all streams of a chunk or of rows that stand for it, stream after stream.
+template <class T>
+struct Columns {
+  const Items& items;
+  Shape shape;
+  T* values;
+  std::vector<Represented> represented;
+
+  const T* stream(std::uint32_t s) const noexcept { return values + s * shape.values(); }
+
+  // The residual of value i, for any i that has the values before it that the predictor wants.
+  T residual(std::uint32_t s, const Choice& c, std::size_t i) const noexcept {
+    const T* const v = stream(s) + i;
+    switch (c.predictor) {
+      case Predictor::None:
+        return *v;
+      case Predictor::Previous:
+        return static_cast<T>(*v - v[-1]);
+      case Predictor::Row:
+        return static_cast<T>(*v - *(v - shape.width));
+      case Predictor::Second:
+        return static_cast<T>(*v - v[-1] - (v[-1] - v[-2]));
+      case Predictor::Stream:
+        return static_cast<T>(*v - stream(c.reference)[i]);
+      case Predictor::StreamPrevious:
+        return static_cast<T>(*v - stream(c.reference)[i - 1]);
+    }
+    return 0;
+  }
+
+  // Estimated bits of a value under a choice, from rows that have two more before them in their run.
+  double estimate(std::uint32_t s, const Choice& c, const Runs& runs) const noexcept {
+    constexpr std::size_t kBefore = 2;
+    if (runs.run_rows <= kBefore) return c.predictor == Predictor::None ? 0 : sizeof(T) * 8;
+    const std::size_t run_rows = runs.run_rows - kBefore;
+    const std::size_t usable = runs.runs * run_rows * shape.width;
+    std::array<std::int64_t, kPieces * kPieceValues> sample;
+    std::size_t count = 0;
+    for (std::size_t piece = 0; piece < kPieces; ++piece) {
+      const std::size_t first = usable * piece / kPieces;
+      const std::size_t end = std::min(usable * (piece + 1) / kPieces, first + kPieceValues);
+      for (std::size_t i = first; i < end; ++i) {
+        const std::size_t row = i / shape.width;
+        const std::size_t skipped = (row / run_rows + 1) * kBefore * shape.width;
+        sample[count++] = sign_extend(residual(s, c, i + skipped));
+      }
+    }
+    return estimate_bits({sample.data(), count});
+  }
+
+  Choice best_own(std::uint32_t s, const Runs& runs) const noexcept {
+    Choice best{Predictor::None, 0, 0};
+    best.bits = estimate(s, best, runs);
+    const auto consider = [&](Predictor p) {
+      constexpr double kMargin = 0.2;  // no predictor decodes faster, and one difference faster than two
+      Choice c{p, 0, 0};
+      c.bits = estimate(s, c, runs);
+      if (c.bits + kMargin < best.bits) best = c;
+    };
+    consider(Predictor::Previous);
+    consider(shape.width > 1 ? Predictor::Row : Predictor::Second);
+    return best;
+  }
+};
+
+template <class T>
+Columns<T> load_columns(const Items& items, Bytes rows, const Shape& shape, T* values) {
+  Columns<T> columns{items, shape, values, {}};
+  columns.represented.reserve(shape.streams);
+  for (std::uint32_t s = 0; s < shape.streams; ++s) {
+    columns.represented.push_back(represent(items, rows.data() + s * std::size_t{items.bytes}, shape.streams,
+                                            shape.values(), values + s * shape.values()));
+  }
+  return columns;
+}
+
+// Lets streams refer to others where that saves most. References never form a circle.
+template <class T>
+void refer(const Columns<T>& columns, const Runs& runs, std::vector<Choice>* choices) {
+  struct Edge {
+    std::uint32_t from;
+    Choice choice;
+    double saved;
+  };
+  const Shape& shape = columns.shape;
+  std::vector<Edge> edges;
+  for (std::uint32_t s = 0; s < shape.streams; ++s) {
+    for (std::uint32_t r = 0; r < shape.streams; ++r) {
+      if (r == s || !columns.represented[s].comparable(columns.represented[r])) continue;
+      for (const Predictor p : {Predictor::Stream, Predictor::StreamPrevious}) {
+        if (p == Predictor::StreamPrevious && shape.width > 1) continue;
+        Choice c{p, r, 0};
+        c.bits = columns.estimate(s, c, runs);
+        const double saved = (*choices)[s].bits - c.bits;
+        if (saved > 0.3) edges.push_back({s, c, saved});
+      }
+    }
+  }
+  std::sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) { return a.saved > b.saved; });
+  for (const Edge& e : edges) {
+    if ((*choices)[e.from].refers()) continue;
+    std::uint32_t end = e.choice.reference;
+    while (end != e.from && (*choices)[end].refers()) end = (*choices)[end].reference;
+    if (end != e.from) (*choices)[e.from] = e.choice;
+  }
+}
+
+template <class T>
+std::vector<Choice> choose(const Columns<T>& columns, const Runs& runs) {
+  const std::uint32_t n = columns.shape.streams;
+  std::vector<Choice> choices(n);
+  for (std::uint32_t s = 0; s < n; ++s) choices[s] = columns.best_own(s, runs);
+  if (n > 1 && n <= kMostReferring) refer(columns, runs, &choices);
+  return choices;
+}
+
+// An order in which each stream comes after the one it refers to, else that of the items.
+std::vector<std::uint32_t> order_of(const std::vector<Choice>& choices) {
+  const auto n = static_cast<std::uint32_t>(choices.size());
+  std::vector<std::uint32_t> order;
+  std::vector<bool> placed(n);
+  while (order.size() < n) {
+    for (std::uint32_t s = 0; s < n; ++s) {
+      const bool free = !choices[s].refers() || placed[choices[s].reference];
+      if (placed[s] || !free) continue;
+      placed[s] = true;
+      order.push_back(s);
+    }
+  }
+  return order;
+}
+
+// What the predictor needs of the values before each segment; the values before the first are made up such
+// that its first residuals are 0.
+template <class T>
+void put_starts(const Columns<T>& columns, std::uint32_t s, const Choice& c, Writer& out) {
+  const Shape& shape = columns.shape;
+  const T* const v = columns.stream(s);
+  const T* const before = c.predictor == Predictor::StreamPrevious ? columns.stream(c.reference) : v;
+  std::vector<std::uint64_t> starts;
+  std::vector<std::uint64_t> differences;
+  const auto push = [](std::vector<std::uint64_t>* to, T value) {
+    to->push_back(static_cast<std::uint64_t>(sign_extend(value)));
+  };
+  for (std::size_t segment = 0; segment < shape.segments; ++segment) {
+    const std::size_t first = shape.first_value(segment);
+    if (c.predictor == Predictor::Row) {
+      for (std::size_t i = 0; i < shape.width; ++i) push(&starts, segment == 0 ? v[i] : v[first - shape.width + i]);
+    } else if (c.predictor == Predictor::Second) {
+      const T ahead = shape.values() > 1 ? static_cast<T>(v[1] - v[0]) : T{0};
+      const T difference = first < 2 ? ahead : static_cast<T>(v[first - 1] - v[first - 2]);
+      push(&differences, difference);
+      push(&starts, first == 0 ? static_cast<T>(v[0] - ahead) : v[first - 1]);
+    } else {
+      push(&starts, first == 0 ? v[0] : before[first - 1]);
+    }
+  }
+  out.packed(starts);
+  out.packed(differences);
+}
+
+template <class T>
+void fill_residuals(const Columns<T>& columns, std::uint32_t s, const Choice& c, T* residuals) {
+  const std::size_t n = columns.shape.values();
+  std::size_t first = 0;
+  if (c.predictor == Predictor::Row) first = columns.shape.width;
+  if (c.predictor == Predictor::Second) first = 2;
+  if (c.predictor == Predictor::Previous || c.predictor == Predictor::StreamPrevious) first = 1;
+  std::fill(residuals, residuals + std::min(first, n), T{0});
+  // One loop for each predictor, so that the compiler can make vectors of it.
+  const T* const v = columns.stream(s);
+  switch (c.predictor) {
+    case Predictor::None:
+      std::copy(v, v + n, residuals);
+      break;
+    case Predictor::Previous:
+    case Predictor::Row:
+      for (std::size_t i = first; i < n; ++i) residuals[i] = static_cast<T>(v[i] - v[i - first]);
+      break;
+    case Predictor::Second:
+      for (std::size_t i = first; i < n; ++i) residuals[i] = static_cast<T>(v[i] - 2 * v[i - 1] + v[i - 2]);
+      break;
+    case Predictor::Stream:
+    case Predictor::StreamPrevious: {
+      const T* const reference = columns.stream(c.reference) - first;
+      for (std::size_t i = first; i < n; ++i) residuals[i] = static_cast<T>(v[i] - reference[i]);
+      break;
+    }
+  }
+}
+
+void put_representation(const Represented& r, Writer& out) {
+  if (r.representation == Representation::Quotient || r.representation == Representation::Product) {
+    out.byte(r.exponent);
+  }
+  if (r.step != 1) {
+    out.varint(r.step);
+    out.signed_varint(r.offset);
+  }
+}
+
+template <class T>
+void put_stream(const Columns<T>& columns, std::uint32_t s, const Choice& c, std::uint32_t reference, T* residuals,
+                Writer& out) {
+  const Represented& r = columns.represented[s];
+  fill_residuals(columns, s, c, residuals);
+  const PackedStream<T> packed(columns.shape, residuals);
+  unsigned first = static_cast<unsigned>(r.representation);
+  if (r.step != 1) first |= kHasStep;
+  if (!r.patch_bits.empty()) first |= kHasPatches;
+  out.byte(first);
+  out.byte(static_cast<unsigned>(c.predictor) | packed.flags());
+  put_representation(r, out);
+  if (c.refers()) out.byte(reference);
+  if (c.predictor != Predictor::None && c.predictor != Predictor::Stream) put_starts(columns, s, c, out);
+  packed.put_header(out);
+  if (!r.patch_bits.empty()) {
+    out.varint(r.patch_bits.size());
+    out.packed(r.patch_positions);
+    out.packed(r.patch_bits);
+  }
+  packed.put_data(out);
+}
+
+unsigned segment_log2_of(const Items& items, std::uint32_t streams) noexcept {
+  const std::uint32_t width = items.per_row / streams;
+  if (width == 1) return bit_width(kBlockValues - 1);
+  // Segments of rows that were predicted from the row before start with a whole row, so they are long, but what
+  // a segment decodes to should stay in the cache.
+  constexpr std::size_t kMostBytes = std::size_t{1} << 18;
+  unsigned log2 = 6;
+  while ((std::size_t{width} << log2) < kBlockValues) ++log2;
+  while (log2 > 0 && ((std::size_t{items.per_row} * items.bytes) << log2) > kMostBytes) --log2;
+  return log2;
+}
+
+template <class T>
+std::size_t put_chunk(const Columns<T>& columns, const std::vector<Choice>& choices, unsigned segment_log2,
+                      MutableBytes out) {
+  const std::uint32_t n_streams = columns.shape.streams;
+  const std::vector<std::uint32_t> order = order_of(choices);
+  const bool natural = std::is_sorted(order.begin(), order.end());
+  std::vector<std::uint32_t> place(n_streams);
+  for (std::uint32_t i = 0; i < n_streams; ++i) place[order[i]] = i;
+
+  Writer writer(out);
+  writer.byte(kVersion);
+  writer.byte(segment_log2 | (natural ? 0 : kHasOrder));
+  writer.varint(n_streams);
+  for (std::uint32_t i = 0; !natural && i < n_streams; ++i) writer.byte(order[i]);
+  T* const residuals = columns.values + columns.shape.values() * n_streams;
+  for (const std::uint32_t s : order) {
+    put_stream(columns, s, choices[s], place[choices[s].reference], residuals, writer);
+  }
+  return writer.fitted() ? writer.size() : 0;
+}
+
+// Scratch for the integers of n_rows and one stream more.
+template <class T>
+T* integers(const Items& items, std::uint32_t n_rows) {
+  return reinterpret_cast<T*>(scratch(Stage::Transform2).get(2 * std::size_t{n_rows} * items.per_row * sizeof(T)).data());
+}
+
+// Copies the rows that stand for a chunk.
+Runs sample_rows(const Items& items, Bytes rows, std::uint32_t n_rows, std::vector<std::byte>* sample) {
+  constexpr std::uint32_t kItems = 6000;  // about
+  const std::uint32_t run_rows = items.per_row <= 32 ? 18 : 6;
+  Runs runs{std::clamp(kItems / (run_rows * items.per_row), 2u, 8u), run_rows};
+  if (n_rows <= std::max(runs.rows(), kItems / items.per_row)) runs = {1, n_rows};
+  const std::size_t run_bytes = std::size_t{runs.run_rows} * items.per_row * items.bytes;
+  sample->resize(runs.runs * run_bytes);
+  for (std::uint32_t r = 0; r < runs.runs; ++r) {
+    const std::uint64_t first = std::uint64_t{n_rows - runs.run_rows} * r / std::max(1u, runs.runs - 1);
+    std::memcpy(sample->data() + r * run_bytes, rows.data() + first * items.per_row * items.bytes, run_bytes);
+  }
+  return runs;
+}
+
+// How many streams, and how each is predicted.
+struct Plan {
+  std::uint32_t streams = 1;
+  bool whole = false;  // seen all rows
+  std::vector<Choice> choices;
+};
+
+// The best of several splits by a sample.
+template <class T>
+Plan plan_split(const Items& items, Bytes rows, std::uint32_t n_rows, std::span<const std::uint32_t> splits) {
+  std::vector<std::byte> sample;
+  const Runs runs = sample_rows(items, rows, n_rows, &sample);
+  Plan best;
+  double best_bits = 0;
+  for (const std::uint32_t split : splits) {
+    const Shape shape(items, runs.rows(), split, kMaxSegmentLog2);
+    const auto columns = load_columns(items, Bytes(sample), shape, integers<T>(items, runs.rows()));
+    std::vector<Choice> choices = choose(columns, runs);
+    double bits = split * kStreamHeaderBits;
+    for (const Choice& c : choices) bits += c.bits * n_rows * shape.width;
+    // The estimate flatters a mixture: few bins must serve all of it.
+    constexpr double kMixtureGain = 0.9;
+    if (best.choices.empty() || bits < best_bits * kMixtureGain) {
+      best = {split, runs.runs == 1, std::move(choices)};
+      best_bits = bits;
+    }
+  }
+  return best;
+}
+
+template <class T>
+std::size_t encode_items(const RowLayout& layout, const Items& items, Bytes rows, std::uint32_t n_rows, MutableBytes out) {
+  // A stream for each item of a row, for each feature (the last dimension), or one for all.
+  const std::uint32_t feature_items = items.per_row / layout.row_items();  // 2 for complex numbers
+  const std::uint32_t features = layout.dims().empty() ? items.per_row : layout.dims().back() * feature_items;
+  std::vector<std::uint32_t> splits;
+  for (const std::uint32_t split : {items.per_row, features, std::uint32_t{1}}) {
+    const bool known = std::find(splits.begin(), splits.end(), split) != splits.end();
+    if (split <= kMaxStreams && !known) splits.push_back(split);
+  }
+  Plan plan;
+  if (splits.size() > 1) plan = plan_split<T>(items, rows, n_rows, splits);
+
+  const unsigned segment_log2 = segment_log2_of(items, plan.streams);
+  const Shape shape(items, n_rows, plan.streams, segment_log2);
+  const auto columns = load_columns(items, rows, shape, integers<T>(items, n_rows));
+  // The whole chunk may have other exponents and steps than its sample: choose again.
+  if (!plan.whole) plan.choices = choose(columns, {1, n_rows});
+  return put_chunk(columns, plan.choices, segment_log2, out);
+}
+
+}  // namespace
+
+std::size_t bound(const RowLayout& layout, std::uint32_t n_rows) noexcept {
+  const std::size_t raw = std::size_t{layout.row_bytes()} * n_rows;
+  return raw + raw / 8 + kMaxStreams * 64 + 1024;
+}
+
+std::size_t encode(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, MutableBytes out) {
+  const Items items = items_of(layout);
+  const MutableBytes room = out.first(bound(layout, n_rows));
+  return items.bytes == 8 ? encode_items<std::uint64_t>(layout, items, rows, n_rows, room)
+                          : encode_items<std::uint32_t>(layout, items, rows, n_rows, room);
+}
+
+}  // namespace cdd::numeric

@@ -1,0 +1,292 @@
+#include "core/codec/numeric_pack.h"
+
+#include <algorithm>
+#include <array>
+#include <type_traits>
+
+namespace cdd::numeric {
+namespace {
+
+constexpr std::size_t kSampled = 1024;       // residuals that bins are planned from
+constexpr std::size_t kWindowSampled = 192;  // and the window; a wider sweep, hence fewer
+constexpr std::uint8_t kNoBin = 255;
+// Bins must save this much to be worth their slower decoding.
+constexpr double kBinsMustSave = 0.03;
+constexpr std::uint64_t kBinHeaderBytes = 3;
+
+template <class T>
+std::int64_t sign_extend(T v) noexcept {
+  return static_cast<std::int64_t>(static_cast<std::make_signed_t<T>>(v));
+}
+
+// Fields of varying width, appended to a little-endian bit stream.
+class BitAppender {
+ public:
+  explicit BitAppender(std::byte* out) noexcept : out_(out) {}
+  void put(std::uint64_t v, unsigned width) noexcept {
+    word_ |= v << filled_;
+    if (filled_ + width >= 64) {
+      store<std::uint64_t>(out_, word_);
+      out_ += 8;
+      word_ = filled_ == 0 ? 0 : v >> (64 - filled_);
+    }
+    filled_ = (filled_ + width) % 64;
+  }
+  void finish() noexcept { std::memcpy(out_, &word_, (filled_ + 7) / 8); }
+
+ private:
+  std::byte* out_;
+  std::uint64_t word_ = 0;
+  unsigned filled_ = 0;
+};
+
+}  // namespace
+
+template <class T>
+PackedStream<T>::PackedStream(const Shape& shape, const T* residuals) : shape_(shape), residuals_(residuals) {
+  const std::size_t n = shape.values();
+  std::array<std::int64_t, kSampled> sample;
+  const std::size_t count = std::min(n, kSampled);
+  for (std::size_t i = 0; i < count; ++i) sample[i] = sign_extend(residuals[probe(i, count, n)]);
+  std::sort(sample.begin(), sample.begin() + static_cast<std::ptrdiff_t>(count));
+  std::array<std::int64_t, kWindowSampled> thinned;
+  const std::size_t thinned_count = std::min(count, kWindowSampled);
+  for (std::size_t i = 0; i < thinned_count; ++i) thinned[i] = sample[i * count / thinned_count];
+  const Packing window = plan_window({thinned.data(), thinned_count});
+  const auto exception_width =
+      bit_width(static_cast<std::uint64_t>(sample[count - 1]) - static_cast<std::uint64_t>(sample[0]));
+
+  blocks_.resize(shape.blocks);
+  packing_ = window;
+  plan_plain(exception_width);
+  const std::uint64_t plain_bytes = total_bytes(exception_width);
+  if (plain_bytes > kBinHeaderBytes * 2) {
+    packing_ = plan_bins({sample.data(), count}, n);
+    if (packing_.n_bins > 1 && plan_binned(plain_bytes, exception_width)) {
+      binned_ = true;
+    } else {
+      packing_ = window;
+      plan_plain(exception_width);
+    }
+  }
+  range_exceptions();
+}
+
+template <class T>
+std::size_t PackedStream<T>::first_of(std::size_t block) const noexcept {
+  return shape_.first_value(block / shape_.segment_blocks) + block % shape_.segment_blocks * kBlockValues;
+}
+
+template <class T>
+std::uint64_t PackedStream<T>::block_bytes(const BlockPlan& plan, std::size_t n,
+                                           unsigned exception_width) const noexcept {
+  return simd::packed_bytes(n, plan.width) + (plan.offset_bits + 7) / 8 + plan.exceptions +
+         simd::packed_bytes(plan.exceptions, exception_width);
+}
+
+template <class T>
+std::uint64_t PackedStream<T>::total_bytes(unsigned exception_width) const noexcept {
+  std::uint64_t bytes = 0;
+  for (std::size_t b = 0; b < blocks_.size(); ++b) {
+    bytes += block_bytes(blocks_[b], shape_.block_values(b), exception_width);
+  }
+  return bytes;
+}
+
+template <class T>
+void PackedStream<T>::plan_plain(unsigned exception_width) {
+  binned_ = false;
+  for (std::size_t b = 0; b < blocks_.size(); ++b) {
+    const T* const v = residuals_ + first_of(b);
+    const std::size_t n = shape_.block_values(b);
+    std::int64_t low = sign_extend(v[0]);
+    std::int64_t high = low;
+    for (std::size_t i = 1; i < n; ++i) {
+      low = std::min(low, sign_extend(v[i]));
+      high = std::max(high, sign_extend(v[i]));
+    }
+    BlockPlan plan;
+    plan.base = static_cast<std::uint64_t>(low);
+    plan.width = bit_width(static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low));
+    if (plan.width > packing_.window_width) {
+      BlockPlan windowed;
+      windowed.base = static_cast<std::uint64_t>(packing_.window_base);
+      windowed.width = packing_.window_width;
+      const T base = static_cast<T>(windowed.base);
+      for (std::size_t i = 0; i < n; ++i) {
+        windowed.exceptions += windowed.width < 64 && std::uint64_t{static_cast<T>(v[i] - base)} >> windowed.width != 0;
+      }
+      if (block_bytes(windowed, n, exception_width) < block_bytes(plan, n, exception_width)) plan = windowed;
+    }
+    blocks_[b] = plan;
+  }
+}
+
+// False, leaving plans of no use, when bins do not save enough.
+template <class T>
+bool PackedStream<T>::plan_binned(std::uint64_t most_bytes, unsigned exception_width) {
+  const unsigned n_bins = packing_.n_bins;
+  // Bins in ascending order, padded with the largest one, for a branchless search.
+  std::array<std::int64_t, kMaxBins> lows;
+  std::array<std::uint8_t, kMaxBins> ids;
+  std::array<std::uint8_t, kMaxBins> order{};
+  for (unsigned i = 0; i < n_bins; ++i) order[i] = static_cast<std::uint8_t>(i);
+  const auto low_of = [&](std::uint8_t b) { return static_cast<std::int64_t>(packing_.bins.bases[b]); };
+  std::sort(order.begin(), order.begin() + n_bins, [&](auto a, auto b) { return low_of(a) < low_of(b); });
+  for (std::size_t i = 0; i < kMaxBins; ++i) {
+    ids[i] = order[std::min<std::size_t>(i, n_bins - 1)];
+    lows[i] = low_of(ids[i]);
+  }
+  const unsigned selector_bits = bit_width(n_bins - 1);
+  const unsigned filler = packing_.bins.widths[0];  // an exception also takes an offset, in the first bin
+  bin_of_.resize(shape_.values());
+  std::uint64_t bytes = n_bins * kBinHeaderBytes;
+  for (std::size_t b = 0; b < blocks_.size(); ++b) {
+    const std::size_t first = first_of(b);
+    const std::size_t n = shape_.block_values(b);
+    std::array<std::uint32_t, 256> counts{};
+    for (std::size_t i = first; i < first + n; ++i) {
+      const std::int64_t v = sign_extend(residuals_[i]);
+      std::size_t at = 0;
+      for (std::size_t step = kMaxBins / 2; step != 0; step /= 2) at += lows[at + step] <= v ? step : 0;
+      const std::uint8_t id = ids[at];
+      const std::uint64_t offset = static_cast<std::uint64_t>(v) - static_cast<std::uint64_t>(lows[at]);
+      const unsigned width = packing_.bins.widths[id];
+      const bool inside = lows[at] <= v && (width == 64 || offset >> width == 0);
+      bin_of_[i] = inside ? id : kNoBin;
+      ++counts[bin_of_[i]];
+    }
+    BlockPlan best;
+    std::uint64_t best_bytes = ~std::uint64_t{0};
+    BlockPlan plan;
+    plan.exceptions = static_cast<std::uint32_t>(n);
+    plan.offset_bits = static_cast<std::uint32_t>(n) * filler;
+    unsigned included = 0;
+    for (unsigned k = 0; k <= selector_bits; ++k) {
+      for (; included < std::min(1u << k, n_bins); ++included) {
+        plan.exceptions -= counts[included];
+        plan.offset_bits += counts[included] * packing_.bins.widths[included] - counts[included] * filler;
+      }
+      plan.width = k;
+      const std::uint64_t size = block_bytes(plan, n, exception_width);
+      if (size >= best_bytes) continue;
+      best = plan;
+      best_bytes = size;
+    }
+    blocks_[b] = best;
+    bytes += best_bytes + 1;
+  }
+  binned_ = true;
+  return static_cast<double>(bytes) < static_cast<double>(most_bytes) * (1 - kBinsMustSave);
+}
+
+template <class T>
+bool PackedStream<T>::is_exception(const BlockPlan& plan, std::size_t i) const noexcept {
+  if (binned_) return bin_of_[i] >= 1u << plan.width;
+  const T offset = static_cast<T>(residuals_[i] - static_cast<T>(plan.base));
+  return plan.width < 64 && std::uint64_t{offset} >> plan.width != 0;
+}
+
+template <class T>
+void PackedStream<T>::range_exceptions() {
+  bool any = false;
+  std::int64_t low = 0;
+  std::int64_t high = 0;
+  for (std::size_t b = 0; b < blocks_.size(); ++b) {
+    if (blocks_[b].exceptions == 0) continue;
+    const std::size_t first = first_of(b);
+    for (std::size_t i = first; i < first + shape_.block_values(b); ++i) {
+      if (!is_exception(blocks_[b], i)) continue;
+      const std::int64_t v = sign_extend(residuals_[i]);
+      low = any ? std::min(low, v) : v;
+      high = any ? std::max(high, v) : v;
+      any = true;
+    }
+  }
+  has_exceptions_ = any;
+  exception_base_ = static_cast<std::uint64_t>(low);
+  exception_width_ = bit_width(static_cast<std::uint64_t>(high) - exception_base_);
+}
+
+template <class T>
+void PackedStream<T>::put_header(Writer& out) const {
+  if (binned_) {
+    out.byte(packing_.n_bins);
+    for (unsigned b = 0; b < packing_.n_bins; ++b) {
+      out.signed_varint(packing_.bins.bases[b]);
+      out.byte(packing_.bins.widths[b]);
+    }
+  }
+  std::vector<std::uint64_t> column(blocks_.size());
+  const auto put_column = [&](auto value_of) {
+    for (std::size_t b = 0; b < blocks_.size(); ++b) column[b] = value_of(b);
+    out.packed(column);
+  };
+  put_column([&](std::size_t b) { return blocks_[b].width; });
+  put_column([&](std::size_t b) {
+    return binned_ ? block_bytes(blocks_[b], shape_.block_values(b), exception_width_) : blocks_[b].base;
+  });
+  if (!has_exceptions_) return;
+  put_column([&](std::size_t b) { return blocks_[b].exceptions; });
+  out.byte(exception_width_);
+  out.signed_varint(exception_base_);
+}
+
+template <class T>
+void PackedStream<T>::put_plain(const BlockPlan& plan, std::size_t first, std::size_t n, Writer& out) const {
+  std::byte* const p = out.claim(simd::packed_bytes(n, plan.width));
+  if (p == nullptr) return;
+  if constexpr (sizeof(T) == 8) {
+    simd::pack64(residuals_ + first, n, plan.width, plan.base, p);
+  } else {
+    simd::pack32(residuals_ + first, n, plan.width, static_cast<T>(plan.base), p);
+  }
+}
+
+template <class T>
+void PackedStream<T>::put_binned(const BlockPlan& plan, std::size_t first, std::size_t n, Writer& out) const {
+  std::byte* const selectors = out.claim(simd::packed_bytes(n, plan.width));
+  std::byte* const offsets = out.claim((plan.offset_bits + 7) / 8);
+  if (!out.fitted()) return;
+  BitAppender selector_bits(selectors);
+  BitAppender offset_bits(offsets);
+  for (std::size_t i = first; i < first + n; ++i) {
+    const bool outside = is_exception(plan, i);
+    const unsigned bin = outside ? 0 : bin_of_[i];
+    const unsigned width = packing_.bins.widths[bin];
+    selector_bits.put(bin, plan.width);
+    offset_bits.put(outside ? 0 : static_cast<std::uint64_t>(sign_extend(residuals_[i])) - packing_.bins.bases[bin], width);
+  }
+  selector_bits.finish();
+  offset_bits.finish();
+}
+
+template <class T>
+void PackedStream<T>::put_data(Writer& out) const {
+  std::uint64_t bytes = total_bytes(exception_width_);
+  out.varint(bytes);
+  std::vector<std::uint64_t> values;
+  for (std::size_t b = 0; b < blocks_.size() && out.fitted(); ++b) {
+    const BlockPlan& plan = blocks_[b];
+    const std::size_t first = first_of(b);
+    const std::size_t n = shape_.block_values(b);
+    if (binned_) {
+      put_binned(plan, first, n, out);
+    } else {
+      put_plain(plan, first, n, out);
+    }
+    if (plan.exceptions == 0) continue;
+    values.clear();
+    for (std::size_t i = first; i < first + n; ++i) {
+      if (!is_exception(plan, i)) continue;
+      out.byte(static_cast<unsigned>(i - first));
+      values.push_back(static_cast<std::uint64_t>(sign_extend(residuals_[i])));
+    }
+    out.bits64(values, exception_width_, exception_base_);
+  }
+}
+
+template class PackedStream<std::uint32_t>;
+template class PackedStream<std::uint64_t>;
+
+}  // namespace cdd::numeric

@@ -1,0 +1,43 @@
+// NUMERIC, choosing: how many bits a sample would take, and which packing residuals get. Knows integers only,
+// neither items nor payload bytes. Residuals are compared as signed numbers.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "core/codec/numeric_format.h"
+
+namespace cdd::numeric {
+
+// Sampled residuals, sign-extended to 64 bits.
+using Sample = std::span<std::int64_t>;
+
+// Index of the i-th of `count` probes into n values: all of them in turn if there are no more, else spread with a
+// jitter, so that values that alternate do not hide from a regular stride.
+inline std::size_t probe(std::size_t i, std::size_t count, std::size_t n) noexcept {
+  if (n <= count) return i;
+  const std::size_t stride = n / count;
+  return i * stride + static_cast<std::uint32_t>(i * 2654435761u) % stride;
+}
+
+inline unsigned bit_width(std::uint64_t v) noexcept { return static_cast<unsigned>(std::bit_width(v)); }
+
+// Bits a value of the sample takes when magnitudes are coded ideally: entropy of its bit length around the
+// median, and those bits. Good for comparing predictors, blind to repeated values. Reorders the sample.
+double estimate_bits(Sample sample) noexcept;
+
+// How one stream's residuals are packed.
+struct Packing {
+  unsigned n_bins = 0;                 // 0: a base and a width for each block
+  simd::NumericBins bins{};            // most frequent first
+  std::int64_t window_base = 0;        // without bins: what a block with outliers falls back to
+  unsigned window_width = 64;
+};
+
+// The window and the bins that suit a sample of a stream of n_values residuals. Sorts the sample.
+Packing plan_window(Sample sorted) noexcept;
+Packing plan_bins(Sample sorted, std::size_t n_values) noexcept;
+
+}  // namespace cdd::numeric
