@@ -11,6 +11,7 @@
 #include "core/storage/file.h"
 
 #if defined(CDD_HAS_TBB)
+#include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 #endif
@@ -60,6 +61,9 @@ std::shared_ptr<tbb::task_arena> arena(unsigned threads) {
     current.reset();
   }
   if (!current || current->max_concurrency() != static_cast<int>(threads)) {
+    // TBB itself would not go beyond the number of cores, even when asked to.
+    static std::unique_ptr<tbb::global_control> limit;
+    limit = std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism, threads);
     current = std::make_shared<tbb::task_arena>(static_cast<int>(threads));
     owner = process_id();
   }

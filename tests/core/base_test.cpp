@@ -1,5 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <vector>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include "core/base/bytes.h"
 #include "core/base/hash.h"
 #include "core/base/row_layout.h"
@@ -33,6 +38,17 @@ TEST(Hash, Blake3OfNothingIsThePublishedDigest) {
   const Hash128 h = hash128({});
   EXPECT_EQ(h[0], 0xa6a1f9f5b94913afu);
   EXPECT_EQ(h[1], 0x49c9dc36ea4d40a0u);
+}
+
+TEST(Hash, Check32IsTheLowHalfOfXxh3AtEveryLength) {
+  // The seed mixes salt, domain and key; the value is what XXH3 gives on any CPU.
+  std::vector<std::byte> bytes(3000);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 7 + i / 256);
+  for (const std::size_t n : {0u, 1u, 28u, 128u, 240u, 241u, 512u, 1024u, 1025u, 3000u}) {
+    const std::uint64_t seed = std::uint64_t{0x0123456789abcdef} ^ std::uint64_t{'R'} << 56 ^ 17;
+    EXPECT_EQ(check32(CheckDomain::Record, 0x0123456789abcdef, 17, Bytes(bytes).first(n)),
+              static_cast<std::uint32_t>(XXH3_64bits_withSeed(bytes.data(), n, seed)));
+  }
 }
 
 TEST(Scratch, KeepsAlignmentAndGrows) {
