@@ -6,9 +6,39 @@
 
 namespace cdd {
 
+std::unique_ptr<MappedStorage> MappedStorage::open(const std::string& path) {
+  std::unique_ptr<MappedStorage> storage(
+      new MappedStorage(FileStorage::open(path, FileStorage::Access::Read)));
+  storage->maps_.push_back(map(*storage->file_, storage->file_->size()));
+  storage->current_.store(&storage->maps_.back(), std::memory_order_release);
+  return storage;
+}
+
+MappedStorage::~MappedStorage() {
+  for (const Bytes map : maps_) unmap(map);
+}
+
 Bytes MappedStorage::read_at(std::uint64_t offset, std::size_t n, Scratch& scratch) const {
-  if (offset <= map_.size() && n <= map_.size() - offset) return view_at(map_, offset, n, scratch);
-  return file_->read_at(offset, n, scratch);
+  for (bool tried = false;; tried = true) {
+    const Bytes map = *current_.load(std::memory_order_acquire);
+    if (offset <= map.size() && n <= map.size() - offset) return view_at(map, offset, n, scratch);
+    if (tried) return file_->read_at(offset, n, scratch);
+    map_again();
+  }
+}
+
+// Only once the file is half as long again, so that all maps together stay few.
+void MappedStorage::map_again() const {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t bytes = file_->size();
+  const std::uint64_t mapped = maps_.back().size();
+  if (bytes < mapped + mapped / 2 || bytes == mapped) return;
+  try {
+    maps_.push_back(map(*file_, bytes));
+  } catch (const Error&) {
+    return;  // no address space left: positional reads serve as well
+  }
+  current_.store(&maps_.back(), std::memory_order_release);
 }
 
 void MappedStorage::write_at(std::uint64_t, std::span<const Bytes>) {

@@ -1,10 +1,13 @@
-// A file mapped read-only: reads are pointers, no system call and no copy. The part of a growing file that
-// came after the map was made is read positionally. Whoever truncates a mapped file makes its readers fault
-// (SIGBUS), so this is the caller's choice and not the default.
-// Implemented in mapped_file.cpp, mapped_file_posix.cpp and mapped_file_win32.cpp.
+// A file mapped read-only: reads are pointers, no system call and no copy. A growing file is mapped again as
+// it grows; what no map covers yet is read positionally. Whoever truncates a mapped file makes its readers
+// fault (SIGBUS): no cdd writer truncates committed data, other programs might. The two system-dependent
+// functions are in mapped_file_posix.cpp and mapped_file_win32.cpp.
 #pragma once
 
+#include <atomic>
+#include <deque>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "core/storage/file.h"
@@ -13,6 +16,7 @@ namespace cdd {
 
 class MappedStorage final : public Storage {
  public:
+  // Throws as FileStorage::open, and Error{Io} where the file cannot be mapped.
   static std::unique_ptr<MappedStorage> open(const std::string& path);
   ~MappedStorage() override;
 
@@ -25,10 +29,16 @@ class MappedStorage final : public Storage {
   const std::string& name() const noexcept override { return file_->name(); }
 
  private:
-  MappedStorage(std::unique_ptr<FileStorage> file, Bytes map) : file_(std::move(file)), map_(map) {}
+  explicit MappedStorage(std::unique_ptr<FileStorage> file) : file_(std::move(file)) {}
+
+  static Bytes map(const FileStorage& file, std::uint64_t bytes);  // empty for an empty file
+  static void unmap(Bytes map) noexcept;
+  void map_again() const;
 
   std::unique_ptr<FileStorage> file_;
-  Bytes map_;
+  mutable std::mutex mutex_;        // guards maps_
+  mutable std::deque<Bytes> maps_;  // all stay: readers may hold pointers into them
+  mutable std::atomic<const Bytes*> current_{nullptr};
 };
 
 }  // namespace cdd

@@ -7,25 +7,23 @@
 
 namespace cdd {
 
-std::unique_ptr<MappedStorage> MappedStorage::open(const std::string& path) {
-  auto file = FileStorage::open(path, FileStorage::Access::Read);
-  const std::uint64_t size = file->size();
-  if (size > std::numeric_limits<std::size_t>::max() / 2) fail_io(ENOMEM, "cannot map %s", path.c_str());
-  Bytes map;
-  if (size > 0) {
-    const HANDLE mapping = ::CreateFileMappingW(file->handle(), nullptr, PAGE_READONLY, 0, 0, nullptr);
-    if (mapping == nullptr) fail_io(EACCES, "cannot map %s", path.c_str());
-    // The view keeps the mapping alive by itself.
-    const void* const address = ::MapViewOfFile(mapping, FILE_MAP_READ, 0, 0, static_cast<SIZE_T>(size));
-    ::CloseHandle(mapping);
-    if (address == nullptr) fail_io(ENOMEM, "cannot map %s", path.c_str());
-    map = {static_cast<const std::byte*>(address), static_cast<std::size_t>(size)};
+Bytes MappedStorage::map(const FileStorage& file, std::uint64_t bytes) {
+  if (bytes == 0) return {};
+  if (bytes > std::numeric_limits<std::size_t>::max() / 2) {
+    fail_io(ENOMEM, "cannot map %s", file.name().c_str());
   }
-  return std::unique_ptr<MappedStorage>(new MappedStorage(std::move(file), map));
+  const HANDLE mapping = ::CreateFileMappingW(file.handle(), nullptr, PAGE_READONLY, 0, 0, nullptr);
+  if (mapping == nullptr) fail_io(EACCES, "cannot map %s", file.name().c_str());
+  // The view keeps the mapping alive by itself.
+  const auto size = static_cast<std::size_t>(bytes);
+  const void* const address = ::MapViewOfFile(mapping, FILE_MAP_READ, 0, 0, size);
+  ::CloseHandle(mapping);
+  if (address == nullptr) fail_io(ENOMEM, "cannot map %s", file.name().c_str());
+  return {static_cast<const std::byte*>(address), size};
 }
 
-MappedStorage::~MappedStorage() {
-  if (!map_.empty()) ::UnmapViewOfFile(map_.data());
+void MappedStorage::unmap(Bytes map) noexcept {
+  if (!map.empty()) ::UnmapViewOfFile(map.data());
 }
 
 }  // namespace cdd

@@ -135,14 +135,23 @@ TEST(Store, WindowsAreWhatReadingOneByOneGives) {
   EXPECT_NO_THROW(reader.read_windows({}, 5, {}));
 }
 
-TEST(Store, ReaderFollowsAWriter) {
+class StoreFollow : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(FileAndMap, StoreFollow, testing::Bool());
+
+TEST_P(StoreFollow, ReaderFollowsAWriter) {
   const TemporaryFile file;
   const auto all = make_rows(3000);
   WriterOptions options;
   options.chunk_rows = 2;
   options.first_capacity = 2;
   auto writer = Writer::create_file(file.path(), false, options);
-  Reader reader(FileStorage::open(file.path(), FileStorage::Access::Read));
+  std::shared_ptr<Storage> storage;
+  if (GetParam()) {
+    storage = MappedStorage::open(file.path());
+  } else {
+    storage = FileStorage::open(file.path(), FileStorage::Access::Read);
+  }
+  Reader reader(storage);
   EXPECT_EQ(reader.rows(), 0u);
   EXPECT_FALSE(reader.refresh());
   for (std::size_t done = 0; done < 3000; done += 100) {
