@@ -74,10 +74,8 @@ void number_keys(Dictionary& d) {
   d.n_keys = samples.size();
 }
 
-constexpr double kPowers[kMaxScale + 1] = {1e0, 1e1, 1e2, 1e3,  1e4,  1e5, 1e6,
-                                           1e7, 1e8, 1e9, 1e10, 1e11, 1e12};
-constexpr double kInversePowers[kMaxScale + 1] = {1e-0, 1e-1, 1e-2, 1e-3,  1e-4,  1e-5, 1e-6,
-                                                  1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12};
+using simd::kInversePowers;
+using simd::kPowers;
 
 // The integer that decodes to exactly the item's bits at `scale`, if there is one.
 template <class T>

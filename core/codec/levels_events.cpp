@@ -3,6 +3,7 @@
 // Ids of entries: 0 to D-1 the first row's slots, then the other entries put in with values of their own,
 // then the patches. Only what rows before the end of the range need is unpacked.
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/base/scratch.h"
@@ -11,12 +12,12 @@
 namespace cdd::levels {
 namespace {
 
+// Not initialised: most of the room for lanes is not used.
 struct Header {
   Scales scales;
-  std::uint32_t edges[2]{};
-  std::uint32_t n_insert = 0, n_patch = 0, n_known = 0, n_move = 0, n_special = 0;
-  std::uint32_t first_key = 0;
-  std::size_t n_events = 0, n_entries = 0;
+  std::uint32_t edges[2];
+  std::uint32_t n_insert, n_patch, n_known, n_move, n_special, first_key;
+  std::size_t n_events, n_entries;
   Stream counts, kinds, slots, moves, known;
   std::array<Stream, kMaxLanes> inserts, patches;
   Bytes specials;
@@ -54,194 +55,153 @@ void read_header(const Shape& shape, std::size_t n_rows, ByteReader& in, Header&
   h.specials = in.take(h.n_special * special_bytes(shape));
 }
 
-// How many events of each class a prefix has, four counters of 16 bits in one word.
-constexpr std::uint64_t kOneInsert = 1, kOnePatch = std::uint64_t{1} << 16,
-                        kOneKnown = std::uint64_t{1} << 32, kOneMove = std::uint64_t{1} << 48;
-constexpr std::uint64_t kClass[kEvents] = {kOnePatch,           kOneKnown,  kOneInsert, kOneInsert,
-                                           kOneKnown,           kOneInsert, kOneKnown,  kOneInsert | kOneMove,
-                                           kOneKnown | kOneMove};
-
-struct Work {
-  std::uint32_t* op_ends;  // [n_rows]
-  std::uint32_t* kinds;
-  std::uint32_t* slots;
-  std::uint32_t* moves;
-  std::uint32_t* known;
-  simd::LevelsOp* ops;
-  std::uint16_t* state;
-  std::uint16_t* first_ids;
-  std::uint32_t* lanes;
-  std::size_t lane_pitch;
-  std::byte* entries;
-};
-
-Work carve(const Shape& shape, std::size_t n_rows, const Header& h) {
-  Work w{};
-  w.lane_pitch = static_cast<std::size_t>(align_up(h.n_entries + 16, 16));
-  const std::size_t stride = simd::levels_entry_stride(shape.entry_bytes());
-  const std::size_t bytes =
-      Arena::bytes_for(n_rows, 4) + 4 * Arena::bytes_for(h.n_events, 4) +
-      Arena::bytes_for(h.n_events, sizeof(simd::LevelsOp)) + 2 * Arena::bytes_for(shape.slots, 2) +
-      Arena::bytes_for(h.scales.lanes * w.lane_pitch, 4) + Arena::bytes_for((h.n_entries + 16) * stride, 1);
-  Arena arena(scratch(Stage::Transform).get(bytes).data());
-  w.op_ends = arena.take<std::uint32_t>(n_rows);
-  w.kinds = arena.take<std::uint32_t>(h.n_events);
-  w.slots = arena.take<std::uint32_t>(h.n_events);
-  w.moves = arena.take<std::uint32_t>(h.n_events);
-  w.known = arena.take<std::uint32_t>(h.n_events);
-  w.ops = arena.take<simd::LevelsOp>(h.n_events);
-  w.state = arena.take<std::uint16_t>(shape.slots);
-  w.first_ids = arena.take<std::uint16_t>(shape.slots);
-  w.lanes = arena.take<std::uint32_t>(h.scales.lanes * w.lane_pitch);
-  w.entries = arena.take<std::byte>((h.n_entries + 16) * stride);
-  return w;
-}
-
-[[noreturn]] void fail_event() { fail(ErrorCode::Corrupt, "levels: an event that no row can have"); }
-
-// The state after each event, and the lanes that depend on it.
-class Replay {
+// The inputs of the replay, unpacked as far as rows before end_row need them.
+class Unpacked {
  public:
-  Replay(const Shape& shape, const Header& h, const Work& w)
-      : h_(h), w_(w), slots_(shape.slots), middle_(shape.middle()) {
-    next_insert_ = shape.slots;
-    first_patch_ = next_patch_ = shape.slots + h.n_insert;
-    for (std::size_t l = h.scales.key_lanes; l < h.scales.lanes; ++l) {
-      if (h.patches[l].head.delta) delta_lanes_[n_delta_++] = w.lanes + l * w.lane_pitch;
+  Unpacked(const Shape& shape, std::size_t n_rows, const Header& h, RowRange range, std::byte* out)
+      : shape_(shape), h_(h), lanes_(h.scales.lanes), lane_stride_((lanes_ + 3) & ~std::size_t{3}) {
+    end_row_ = range.first + range.count;
+    carve();
+    const simd::LevelsKernels& kernels = simd::levels_kernels();
+    read_stream(kernels, h.counts, 0, end_row_ - 1, counts_);
+    n_events_ = h.n_events;
+    if (end_row_ < n_rows) {
+      std::uint64_t sum = 0;
+      for (std::size_t r = 0; r + 1 < end_row_; ++r) sum += counts_[r];
+      n_events_ = std::min<std::uint64_t>(sum, h.n_events);
     }
-    for (std::uint32_t j = 0; j < slots_; ++j) w.state[j] = static_cast<std::uint16_t>(j);
+    n_inserts_ = std::min<std::size_t>(h.n_insert, n_events_);
+    n_patches_ = std::min<std::size_t>(h.n_patch, n_events_);
+    n_known_ = std::min<std::size_t>(h.n_known, n_events_);
+    n_moves_ = std::min<std::size_t>(h.n_move, n_events_);
+    read_stream(kernels, h.kinds, 0, n_events_, kinds_);
+    read_stream(kernels, h.slots, 0, n_events_, slots_);
+    read_stream(kernels, h.moves, 0, n_moves_, moves_);
+    read_stream(kernels, h.known, 0, n_known_, known_);
+    read_lanes(kernels);
+    describe_lanes();
+    replay_ = describe(range, out);
   }
 
-  void run(std::uint32_t begin, std::uint32_t end) {
-    for (std::uint32_t e = begin; e < end; ++e) step(e);
-  }
+  const simd::LevelsReplay& replay() const noexcept { return replay_; }
 
  private:
-  void step(std::uint32_t e) {
-    std::uint32_t slot = w_.slots[e];
-    if (slot >= slots_) fail_event();
-    std::uint32_t from = slot;
-    std::uint32_t id;
-    std::uint16_t* state = w_.state;
-    std::uint32_t* key = w_.lanes;
-    const auto kind = static_cast<Event>(w_.kinds[e]);
-    switch (kind) {
-      case Event::Patch: {
-        id = next_patch_++;
-        const std::uint32_t parent = state[slot];
-        for (std::size_t l = 0; l < h_.scales.key_lanes; ++l) {
-          key[l * w_.lane_pitch + id] = key[l * w_.lane_pitch + parent];
-        }
-        for (std::size_t k = 0; k < n_delta_; ++k) delta_lanes_[k][id] += delta_lanes_[k][parent];
-        break;
-      }
-      case Event::Set:
-        id = take_known();
-        break;
-      case Event::Replace:
-        id = next_insert_++;
-        key[id] += key[state[slot]];
-        break;
-      default: {
-        if (kind >= Event::MoveNew) {
-          from = w_.moves[next_move_++];
-          if (from >= slots_) fail_event();
-        } else {
-          from = h_.edges[slot >= middle_];
-          if (kind >= Event::OutNew) std::swap(slot, from);
-        }
-        shift(state, slot, from);
-        const bool is_new = (static_cast<unsigned>(kind) & 1) != 0;
-        id = is_new ? next_insert_++ : take_known();
-        if (is_new) key[id] = slot != 0 ? key[state[slot - 1]] + key[id] : key[state[1 % slots_]] - key[id];
-        break;
+  std::size_t first_patch() const noexcept { return std::size_t{shape_.slots} + h_.n_insert; }
+
+  void carve() {
+    const std::size_t slots = shape_.slots, events = h_.n_events, stride = simd::levels_entry_stride(shape_.entry_bytes());
+    column_pitch_ = static_cast<std::size_t>(align_up(std::max<std::size_t>(first_patch(), h_.n_patch) + 16, 16));
+    // The least that holds what follows, each array with room for a vector.
+    const std::size_t bytes = Arena::bytes_for(end_row_, 4) + 4 * Arena::bytes_for(events, 4) +
+                              2 * Arena::bytes_for(slots + 96, 2) + Arena::bytes_for(lanes_ * column_pitch_, 4) +
+                              Arena::bytes_for(h_.n_entries * lane_stride_, 4) + Arena::bytes_for(h_.n_entries * stride, 1) +
+                              2 * Arena::bytes_for(lane_stride_, 4) + Arena::bytes_for(lane_stride_, 8) ;
+    Arena arena(scratch(Stage::Transform).get(bytes).data());
+    counts_ = arena.take<std::uint32_t>(end_row_);
+    kinds_ = arena.take<std::uint32_t>(events);
+    slots_ = arena.take<std::uint32_t>(events);
+    moves_ = arena.take<std::uint32_t>(events);
+    known_ = arena.take<std::uint32_t>(events);
+    for (auto*& state : states_) state = arena.take<std::uint16_t>(slots + 96) + 32;
+    columns_ = arena.take<std::uint32_t>(lanes_ * column_pitch_);
+    entry_lanes_ = arena.take<std::uint32_t>(h_.n_entries * lane_stride_);
+    entries_ = arena.take<std::byte>(h_.n_entries * stride);
+    patch_mask_ = arena.take<std::uint32_t>(lane_stride_);
+    raw_mask_ = arena.take<std::uint32_t>(lane_stride_);
+    factors_ = arena.take<double>(lane_stride_);
+  }
+
+  void read_lanes(const simd::LevelsKernels& kernels) {
+    const std::size_t slots = shape_.slots, keys = h_.scales.key_lanes;
+    for (std::size_t l = 0; l < lanes_; ++l) {
+      const std::size_t skip = l == 0 ? 1 : 0;  // the first key stands in the header
+      read_stream(kernels, h_.inserts[l], 0, slots + n_inserts_ - skip, columns_ + l * column_pitch_ + skip);
+    }
+    columns_[0] = h_.first_key;
+    kernels.prefix_sum(columns_, slots);
+    kernels.interleave(columns_, column_pitch_, lanes_, slots + n_inserts_, lane_stride_, entry_lanes_);
+    for (std::size_t l = 0; l < keys; ++l) std::fill_n(columns_ + l * column_pitch_, n_patches_, 0);
+    for (std::size_t l = keys; l < lanes_; ++l) {
+      read_stream(kernels, h_.patches[l], 0, n_patches_, columns_ + l * column_pitch_);
+    }
+    kernels.interleave(columns_, column_pitch_, lanes_, n_patches_, lane_stride_,
+                       entry_lanes_ + first_patch() * lane_stride_);
+  }
+
+  // What a patch takes from its parent, and what makes a lane an item.
+  void describe_lanes() {
+    std::size_t l = 0;
+    for (std::uint32_t f = 0; f < shape_.features; ++f) {
+      const std::uint8_t scale = h_.scales.of[f];
+      for (std::size_t k = shape_.lanes_of(scale); k > 0; --k, ++l) {
+        patch_mask_[l] = f == 0 || h_.patches[l].head.delta ? ~0u : 0;
+        raw_mask_[l] = scale == simd::LevelsColumns::kBits ? ~0u : 0;
+        factors_[l] = raw_mask_[l] != 0 ? 1.0 : simd::kInversePowers[scale];
       }
     }
-    state[slot] = static_cast<std::uint16_t>(id);
-    w_.ops[e] = {static_cast<std::uint16_t>(slot), static_cast<std::uint16_t>(from), id};
-  }
-
-  std::uint32_t take_known() {
-    const std::uint32_t id = w_.known[next_known_++];
-    if (id >= next_patch_ || (id >= next_insert_ && id < first_patch_)) fail_event();
-    return id;
-  }
-
-  static void shift(std::uint16_t* state, std::uint32_t slot, std::uint32_t from) {
-    if (from < slot) {
-      std::memmove(state + from, state + from + 1, (slot - from) * sizeof *state);
-    } else if (from > slot) {
-      std::memmove(state + slot + 1, state + slot, (from - slot) * sizeof *state);
+    for (; l < lane_stride_; ++l) {
+      patch_mask_[l] = raw_mask_[l] = ~0u;
+      factors_[l] = 1.0;
     }
   }
 
+  simd::LevelsReplay describe(RowRange range, std::byte* out) const {
+    simd::LevelsReplay r{};
+    r.rows = {entries_, simd::levels_entry_stride(shape_.entry_bytes()), shape_.entry_bytes(), shape_.slots, out, range.count};
+    r.states[0] = states_[0];
+    r.states[1] = states_[1];
+    r.first_row = range.first;
+    r.end_row = end_row_;
+    r.middle = shape_.middle();
+    r.edges[0] = h_.edges[0];
+    r.edges[1] = h_.edges[1];
+    r.first_patch = static_cast<std::uint32_t>(first_patch());
+    r.counts = counts_;
+    r.kinds = kinds_;
+    r.slots = slots_;
+    r.moves = moves_;
+    r.known = known_;
+    r.n_events = n_events_;
+    r.n_moves = n_moves_;
+    r.n_known = n_known_;
+    r.n_inserts = n_inserts_;
+    r.n_patches = n_patches_;
+    r.lanes = entry_lanes_;
+    r.lane_stride = lane_stride_;
+    r.patch_mask = patch_mask_;
+    r.factors = factors_;
+    r.raw_mask = raw_mask_;
+    r.columns = {columns_, column_pitch_, h_.scales.of.data(), shape_.features, shape_.item_bytes};
+    return r;
+  }
+
+  const Shape& shape_;
   const Header& h_;
-  const Work& w_;
-  std::uint32_t slots_, middle_;
-  std::uint32_t next_insert_, next_patch_, first_patch_, next_known_ = 0, next_move_ = 0;
-  std::size_t n_delta_ = 0;
-  std::uint32_t* delta_lanes_[kMaxLanes];
+  std::size_t lanes_, lane_stride_, column_pitch_, end_row_;
+  std::size_t n_events_, n_inserts_, n_patches_, n_known_, n_moves_;
+  std::uint32_t *counts_, *kinds_, *slots_, *moves_, *known_, *columns_, *entry_lanes_, *patch_mask_, *raw_mask_;
+  std::uint16_t* states_[2];
+  std::byte* entries_;
+  double* factors_;
+  simd::LevelsReplay replay_;
 };
 
 }  // namespace
 
-void decode_events(const Shape& shape, std::size_t n_rows, ByteReader segment, RowRange range,
-                   std::byte* out) {
+void decode_events(const Shape& shape, std::size_t n_rows, ByteReader segment, RowRange range, std::byte* out) {
   Header h;
   read_header(shape, n_rows, segment, h);
-  const Work w = carve(shape, n_rows, h);
+  const Unpacked unpacked(shape, n_rows, h, range, out);
   const simd::LevelsKernels& kernels = simd::levels_kernels();
-  const std::size_t end_row = range.first + range.count;
-
-  w.op_ends[0] = 0;
-  read_stream(kernels, h.counts, 0, end_row - 1, w.op_ends + 1);
-  std::uint64_t n_events = 0;
-  for (std::size_t r = 1; r < end_row; ++r) {
-    n_events += w.op_ends[r];
-    w.op_ends[r] = static_cast<std::uint32_t>(n_events);
+  simd::LevelsReplay replay = unpacked.replay();
+  bool good = kernels.replay(replay);
+  if (good && !h.specials.empty()) {
+    // Once more, now that the entries can be corrected: rare, and not worth a check per event.
+    apply_specials(shape, h.specials, h.n_entries, replay.rows.entries);
+    replay.entries_ready = true;
+    good = kernels.replay(replay);
   }
-  if (n_events > h.n_events) fail_event();
-
-  read_stream(kernels, h.kinds, 0, n_events, w.kinds);
-  read_stream(kernels, h.slots, 0, n_events, w.slots);
-  std::uint64_t classes = 0;
-  for (std::size_t e = 0; e < n_events; ++e) {
-    if (w.kinds[e] >= kEvents) fail_event();
-    classes += kClass[w.kinds[e]];
-  }
-  const auto n_insert = static_cast<std::uint16_t>(classes);
-  const auto n_patch = static_cast<std::uint16_t>(classes >> 16);
-  const auto n_known = static_cast<std::uint16_t>(classes >> 32);
-  const auto n_move = static_cast<std::uint16_t>(classes >> 48);
-  if (n_insert > h.n_insert || n_patch > h.n_patch || n_known > h.n_known || n_move > h.n_move) fail_event();
-
-  read_stream(kernels, h.moves, 0, n_move, w.moves);
-  read_stream(kernels, h.known, 0, n_known, w.known);
-  const std::size_t lanes = h.scales.lanes, first_patch = shape.slots + h.n_insert;
-  for (std::size_t l = 0; l < lanes; ++l) {
-    std::uint32_t* lane = w.lanes + l * w.lane_pitch;
-    const std::size_t skip = l == 0 ? 1 : 0;  // the first key stands in the header
-    read_stream(kernels, h.inserts[l], 0, shape.slots + n_insert - skip, lane + skip);
-    if (l >= h.scales.key_lanes) read_stream(kernels, h.patches[l], 0, n_patch, lane + first_patch);
-  }
-  w.lanes[0] = h.first_key;
-  kernels.prefix_sum(w.lanes, shape.slots);
-
-  Replay replay(shape, h, w);
-  const std::uint32_t before = w.op_ends[range.first];
-  replay.run(0, before);
-  std::memcpy(w.first_ids, w.state, shape.slots * sizeof *w.state);
-  replay.run(before, static_cast<std::uint32_t>(n_events));
-
-  const simd::LevelsColumns columns{w.lanes, w.lane_pitch, h.scales.of.data(), shape.features,
-                                    shape.item_bytes};
-  kernels.make_entries(columns, 0, shape.slots + n_insert, w.entries);
-  kernels.make_entries(columns, first_patch, n_patch, w.entries);
-  if (!h.specials.empty()) apply_specials(shape, h.specials, h.n_entries, w.entries);
-  const simd::LevelsRows rows{
-      w.entries,  simd::levels_entry_stride(shape.entry_bytes()), shape.entry_bytes(), shape.slots, out,
-      range.count};
-  kernels.replay_rows(rows, w.first_ids, w.ops, w.op_ends + range.first);
+  if (!good) fail(ErrorCode::Corrupt, "levels: an event that no row can have");
 }
 
 }  // namespace cdd::levels

@@ -51,7 +51,7 @@ void decode_full(const Shape& shape, std::size_t n_rows, ByteReader in, RowRange
   }
   columns[0] = first_key;
   kernels.prefix_sum(columns, n_entries);
-  kernels.make_entries({columns, pitch, scales.of.data(), shape.features, shape.item_bytes}, 0, n_entries,
+  kernels.make_entries({columns, pitch, scales.of.data(), shape.features, shape.item_bytes}, n_entries,
                        entries);
   if (n_special != 0) apply_specials(shape, specials, n_entries, entries);
 

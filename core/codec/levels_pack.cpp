@@ -5,6 +5,8 @@
 #include <bit>
 #include <vector>
 
+#include "core/base/scratch.h"
+
 namespace cdd::levels {
 namespace {
 
@@ -126,33 +128,23 @@ std::size_t stream_body_bytes(const StreamHead& head, std::size_t n) noexcept {
 }
 
 Stream take_stream_head(ByteReader& reader, std::size_t n) {
-  const auto word = reader.take<std::uint16_t>();
-  const unsigned flags = word >> 8;
+  // At most 8 bytes, which the payload's padding makes readable: parsed at once, checked by take.
+  static_assert(kMaxStreamHeadBytes == 8 && kScratchPadding >= 8);
+  const auto word = load<std::uint64_t>(reader.rest().data());
+  const unsigned flags = word >> 8 & 0xff, base_bytes = kBaseBytes[word >> 6 & 3];
+  const bool has_high = (flags & kHighBit) != 0;
+  reader.take(2 + base_bytes + (has_high ? 2 : 0));
   Stream s;
   s.n = static_cast<std::uint32_t>(n);
   s.head.width = word & 0x3f;
   s.head.zigzag = (flags & kZigzagBit) != 0;
   s.head.delta = (flags & kDeltaBit) != 0;
-  switch (word >> 6 & 3) {
-    case 1:
-      s.head.base = reader.take<std::uint8_t>();
-      break;
-    case 2:
-      s.head.base = reader.take<std::uint16_t>();
-      break;
-    case 3:
-      s.head.base = reader.take<std::uint32_t>();
-      break;
-    default:
-      break;
+  s.head.base = static_cast<std::uint32_t>(word >> 16 & ((std::uint64_t{1} << base_bytes * 8) - 1));
+  s.head.n_high = has_high ? static_cast<std::uint16_t>(word >> (16 + base_bytes * 8)) : 0;
+  s.head.high_width = has_high ? static_cast<std::uint8_t>((flags >> kHighWidthShift) + 1) : 0;
+  if (s.head.n_high > n || s.head.width + s.head.high_width > 32) {
+    fail(ErrorCode::Corrupt, "levels: a stream of %d bits a value", s.head.width);
   }
-  if ((flags & kHighBit) != 0) {
-    s.head.n_high = reader.take<std::uint16_t>();
-    s.head.high_width = static_cast<std::uint8_t>((flags >> kHighWidthShift) + 1);
-    if (s.head.n_high > n || s.head.width + s.head.high_width > 32)
-      fail(ErrorCode::Corrupt, "levels: bad exceptions");
-  }
-  if (s.head.width > 32) fail(ErrorCode::Corrupt, "levels: a stream of %d bits a value", s.head.width);
   return s;
 }
 
@@ -172,7 +164,7 @@ std::size_t StreamPlan::head_bytes() const noexcept {
 }
 
 StreamPlan plan_stream(std::span<const std::uint32_t> values, bool allow_zigzag) {
-  StreamPlan plain{values, {}};
+  StreamPlan plain{values, StreamHead{}};
   if (values.empty()) return plain;
   // Signed order: a stream of small steps up and down has a small range, wherever its values lie.
   std::int32_t least = static_cast<std::int32_t>(values[0]);
@@ -186,7 +178,7 @@ StreamPlan plan_stream(std::span<const std::uint32_t> values, bool allow_zigzag)
   plain.head.base = base;
   choose_width(counts, values.size(), plain.head);
   if (!allow_zigzag) return plain;
-  StreamPlan zigzagged{values, {}};
+  StreamPlan zigzagged{values, StreamHead{}};
   zigzagged.head.zigzag = true;
   choose_width(zigzag_counts, values.size(), zigzagged.head);
   return zigzagged.bytes() < plain.bytes() ? zigzagged : plain;

@@ -17,19 +17,19 @@ namespace cdd::levels {
 inline constexpr std::size_t kMaxStreamHeadBytes = 8;
 
 struct StreamHead {
-  std::uint8_t width = 0;       // bits of a value in the main array, 0 to 32
-  std::uint8_t high_width = 0;  // bits of the part that did not fit, for exceptions
-  bool zigzag = false;          // values are zigzag-coded; base is then 0
-  bool delta = false;           // values are relative to a parent; what that means is the segment's business
-  std::uint16_t n_high = 0;     // exceptions
-  std::uint32_t base = 0;
+  std::uint8_t width;       // bits of a value in the main array, 0 to 32
+  std::uint8_t high_width;  // bits of the part that did not fit, for exceptions
+  bool zigzag;              // values are zigzag-coded; base is then 0
+  bool delta;               // values are relative to a parent; what that means is the segment's business
+  std::uint16_t n_high;     // exceptions
+  std::uint32_t base;
 };
 
 // A stream ready to decode; its body is inside the payload.
 struct Stream {
   StreamHead head;
-  std::uint32_t n = 0;
-  const std::byte* body = nullptr;
+  std::uint32_t n;
+  const std::byte* body;
 };
 
 // Bytes of the body of n values.

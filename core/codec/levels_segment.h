@@ -65,7 +65,7 @@ void decode_full(const Shape& shape, std::size_t n_rows, ByteReader segment, Row
 
 // Reading what both layouts have: the scales, and how many lanes they make.
 struct Scales {
-  std::array<std::uint8_t, kMaxFeatures> of{};
+  std::array<std::uint8_t, kMaxFeatures> of;
   std::size_t lanes = 0;
   std::size_t key_lanes = 0;  // lanes of feature 0
 };

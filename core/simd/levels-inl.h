@@ -95,11 +95,6 @@ inline void PrefixSum(std::uint32_t* values, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) values[i] = sum += values[i];
 }
 
-constexpr double kInversePowers[16] = {1e-0, 1e-1, 1e-2,  1e-3,  1e-4,  1e-5,  1e-6,  1e-7,
-                                       1e-8, 1e-9, 1e-10, 1e-11, 1e-12, 1e-13, 1e-14, 1e-15};
-constexpr double kPowers[16] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
-
 // float32 bits of a column's values: int / 10^scale by one double multiplication, or the bits as they are.
 HWY_INLINE hn::Vec<D32> Float32Bits(hn::Vec<D32> v, std::uint8_t scale) {
   const D32 d;
@@ -109,7 +104,7 @@ HWY_INLINE hn::Vec<D32> Float32Bits(hn::Vec<D32> v, std::uint8_t scale) {
   const hn::RebindToSigned<hn::Half<D32>> dih;
   const hn::Rebind<double, hn::Half<D32>> d64;
   const hn::Rebind<float, hn::Half<D32>> dfh;
-  const auto m = hn::Set(d64, kInversePowers[scale & 15]);
+  const auto m = hn::Set(d64, kInversePowers[scale]);
   const auto lo = hn::PromoteTo(d64, hn::BitCast(dih, hn::LowerHalf(dh, v)));
   const auto hi = hn::PromoteTo(d64, hn::BitCast(dih, hn::UpperHalf(dh, v)));
   const auto f_lo = hn::DemoteTo(dfh, hn::Mul(lo, m));
@@ -119,7 +114,7 @@ HWY_INLINE hn::Vec<D32> Float32Bits(hn::Vec<D32> v, std::uint8_t scale) {
   alignas(64) std::uint32_t lanes[kLanes];
   hn::Store(v, d, lanes);
   for (std::size_t i = 0; i < kLanes; ++i) {
-    const float f = static_cast<float>(static_cast<std::int32_t>(lanes[i]) * kInversePowers[scale & 15]);
+    const float f = static_cast<float>(static_cast<std::int32_t>(lanes[i]) * kInversePowers[scale]);
     std::memcpy(lanes + i, &f, 4);
   }
   return hn::Load(d, lanes);
@@ -127,16 +122,16 @@ HWY_INLINE hn::Vec<D32> Float32Bits(hn::Vec<D32> v, std::uint8_t scale) {
 }
 
 template <std::size_t kFeatures>
-HWY_INLINE void MakeFloat32Entries(const LevelsColumns& c, std::size_t first, std::size_t n,
+HWY_INLINE void MakeFloat32Entries(const LevelsColumns& c, std::size_t n,
                                    std::byte* entries) {
   const D32 d;
-  auto* out = reinterpret_cast<std::uint32_t*>(entries) + first * (kFeatures == 2 ? 2 : 4);
-  const std::uint32_t* in = c.lanes + first;
+  auto* out = reinterpret_cast<std::uint32_t*>(entries);
+  const std::uint32_t* in = c.lanes;
   for (std::size_t i = 0; i < n; i += kLanes) {
     const auto a = Float32Bits(hn::LoadU(d, in + i), c.scales[0]);
     const auto b = Float32Bits(hn::LoadU(d, in + c.lane_pitch + i), c.scales[1]);
     if constexpr (kFeatures == 2) {
-      hn::StoreInterleaved2(a, b, d, out + i * 2);
+      hn::StoreInterleaved4(a, b, b, b, d, out + i * 4);
     } else {
       const auto e = Float32Bits(hn::LoadU(d, in + 2 * c.lane_pitch + i), c.scales[2]);
       hn::StoreInterleaved4(a, b, e, e, d, out + i * 4);
@@ -144,12 +139,12 @@ HWY_INLINE void MakeFloat32Entries(const LevelsColumns& c, std::size_t first, st
   }
 }
 
-inline void MakeAnyEntries(const LevelsColumns& c, std::size_t first, std::size_t n, std::byte* entries) {
+inline void MakeAnyEntries(const LevelsColumns& c, std::size_t n, std::byte* entries) {
   const D32 d;
   const std::size_t stride = levels_entry_stride(std::size_t{c.features} * c.item_bytes);
-  const std::uint32_t* lane = c.lanes + first;
+  const std::uint32_t* lane = c.lanes;
   for (std::uint32_t f = 0; f < c.features; ++f) {
-    std::byte* out = entries + first * stride + f * c.item_bytes;
+    std::byte* out = entries + f * c.item_bytes;
     const std::uint8_t scale = c.scales[f];
     if (c.item_bytes == 4) {
       alignas(64) std::uint32_t bits[kLanes];
@@ -165,7 +160,7 @@ inline void MakeAnyEntries(const LevelsColumns& c, std::size_t first, std::size_
       }
     } else {
       for (std::size_t i = 0; i < n; ++i) {
-        const double v = static_cast<std::int32_t>(lane[i]) / kPowers[scale & 15];
+        const double v = static_cast<std::int32_t>(lane[i]) / kPowers[scale];
         std::memcpy(out + i * stride, &v, 8);
       }
     }
@@ -173,10 +168,10 @@ inline void MakeAnyEntries(const LevelsColumns& c, std::size_t first, std::size_
   }
 }
 
-inline void MakeEntries(const LevelsColumns& c, std::size_t first, std::size_t n, std::byte* entries) {
-  if (c.item_bytes == 4 && c.features == 3) return MakeFloat32Entries<3>(c, first, n, entries);
-  if (c.item_bytes == 4 && c.features == 2) return MakeFloat32Entries<2>(c, first, n, entries);
-  MakeAnyEntries(c, first, n, entries);
+inline void MakeEntries(const LevelsColumns& c, std::size_t n, std::byte* entries) {
+  if (c.item_bytes == 4 && c.features == 3) return MakeFloat32Entries<3>(c, n, entries);
+  if (c.item_bytes == 4 && c.features == 2) return MakeFloat32Entries<2>(c, n, entries);
+  MakeAnyEntries(c, n, entries);
 }
 
 // kBytes is the size of an entry where it is known at compile time (the common books), else 0.
@@ -187,65 +182,18 @@ HWY_INLINE void GatherRow(const LevelsRows& r, const Id* ids, std::size_t id_ste
       std::memcpy(out + j * r.entry_bytes, r.entries + ids[j * id_step] * r.entry_stride, r.entry_bytes);
     }
   } else {
-    // Whole strides: what is written too much is overwritten by the next slot.
-    constexpr std::size_t kStride = levels_entry_stride(kBytes);
+    // Whole vectors: what is written too much is overwritten by the next slot.
+    constexpr std::size_t kStride = levels_entry_stride(kBytes), kLoose = kBytes <= 8 ? 8 : 16;
     const std::size_t last = r.slots - 1;
-    for (std::size_t j = 0; j < last; ++j) {
-      std::memcpy(out + j * kBytes, r.entries + ids[j * id_step] * kStride, kStride);
-    }
-    std::memcpy(out + last * kBytes, r.entries + ids[last * id_step] * kStride, kBytes);
-  }
-}
-
-// Exactly n bytes between places that do not overlap.
-HWY_INLINE void CopyRow(std::byte* to, const std::byte* from, std::size_t n) {
-  const hn::CappedTag<std::uint8_t, 64> d8;
-  const std::size_t step = hn::Lanes(d8);
-  auto* out = reinterpret_cast<std::uint8_t*>(to);
-  const auto* in = reinterpret_cast<const std::uint8_t*>(from);
-  if (n < step) {
-    std::memcpy(to, from, n);
-    return;
-  }
-  for (std::size_t i = 0; i + step <= n; i += step) hn::StoreU(hn::LoadU(d8, in + i), d8, out + i);
-  hn::StoreU(hn::LoadU(d8, in + n - step), d8, out + n - step);
-}
-
-template <std::size_t kBytes>
-void ReplayRowsOf(const LevelsRows& r, const std::uint16_t* ids, const LevelsOp* ops,
-                  const std::uint32_t* op_ends) {
-  const std::size_t bytes = kBytes == 0 ? r.entry_bytes : kBytes;
-  const std::size_t stride = kBytes == 0 ? r.entry_stride : levels_entry_stride(kBytes);
-  const std::size_t row_bytes = r.slots * bytes;
-  std::byte* row = r.out;
-  GatherRow<kBytes>(r, ids, 1, row);
-  for (std::size_t i = 1; i < r.rows; ++i) {
-    CopyRow(row + row_bytes, row, row_bytes);
-    row += row_bytes;
-    for (std::uint32_t k = op_ends[i - 1]; k < op_ends[i]; ++k) {
-      const std::size_t slot = ops[k].slot;
-      const std::size_t from = ops[k].from;
-      if (from < slot) {
-        std::memmove(row + from * bytes, row + (from + 1) * bytes, (slot - from) * bytes);
-      } else if (from > slot) {
-        std::memmove(row + (slot + 1) * bytes, row + slot * bytes, (from - slot) * bytes);
+    const std::byte* entries = r.entries;
+    std::size_t j = 0;
+    for (; j + 4 <= last; j += 4) {
+      for (std::size_t k = j; k < j + 4; ++k) {
+        std::memcpy(out + k * kBytes, entries + ids[k * id_step] * kStride, kLoose);
       }
-      std::memcpy(row + slot * bytes, r.entries + ops[k].entry * stride, bytes);
     }
-  }
-}
-
-inline void ReplayRows(const LevelsRows& r, const std::uint16_t* ids, const LevelsOp* ops,
-                       const std::uint32_t* op_ends) {
-  switch (r.entry_bytes) {
-    case 8:
-      return ReplayRowsOf<8>(r, ids, ops, op_ends);
-    case 12:
-      return ReplayRowsOf<12>(r, ids, ops, op_ends);
-    case 16:
-      return ReplayRowsOf<16>(r, ids, ops, op_ends);
-    default:
-      return ReplayRowsOf<0>(r, ids, ops, op_ends);
+    for (; j < last; ++j) std::memcpy(out + j * kBytes, entries + ids[j * id_step] * kStride, kLoose);
+    std::memcpy(out + last * kBytes, entries + ids[last * id_step] * kStride, kBytes);
   }
 }
 
@@ -288,12 +236,6 @@ inline void GatherRows(const LevelsRows& r, const std::uint32_t* ids, std::size_
     default:
       return GatherRowsOf<0>(r, ids, first);
   }
-}
-
-inline const LevelsKernels* LevelsKernelsOfTarget() {
-  static constexpr LevelsKernels kKernels{Unpack,     Unzigzag, PrefixSum, MakeEntries,
-                                          ReplayRows, SumIds,   GatherRows};
-  return &kKernels;
 }
 
 }  // namespace HWY_NAMESPACE

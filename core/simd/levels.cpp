@@ -4,7 +4,7 @@
 #define HWY_TARGET_INCLUDE "core/simd/levels.cpp"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 // After foreach_target.
-#include "core/simd/levels-inl.h"
+#include "core/simd/levels_replay-inl.h"
 
 #if HWY_ONCE
 namespace cdd::simd {

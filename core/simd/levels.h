@@ -13,13 +13,6 @@ namespace cdd::simd {
 // Rows whose ids are stored side by side, slot by slot, in the full layout.
 inline constexpr std::size_t kIdBlockRows = 16;
 
-// One change of a row: slot `from` is taken out, the slots between move by one, `entry` is put in at `slot`.
-struct LevelsOp {
-  std::uint16_t slot;
-  std::uint16_t from;
-  std::uint32_t entry;
-};
-
 // What an entry (one level: `features` items of `item_bytes`) is made of: for each feature one or two lanes
 // of `lane_pitch` uint32, and how they become an item.
 struct LevelsColumns {
@@ -35,7 +28,7 @@ struct LevelsColumns {
 
 // Where entries and rows are.
 struct LevelsRows {
-  const std::byte* entries;
+  std::byte* entries;
   std::size_t entry_stride;  // levels_entry_stride(entry_bytes)
   std::size_t entry_bytes;
   std::size_t slots;
@@ -44,8 +37,34 @@ struct LevelsRows {
 };
 
 inline constexpr std::size_t levels_entry_stride(std::size_t entry_bytes) {
-  return entry_bytes <= 8 ? 8 : (entry_bytes + 15) & ~std::size_t{15};
+  return (entry_bytes + 15) & ~std::size_t{15};
 }
+
+// The events of a segment and what they work on. Counts are those of the arrays; their values may be anything.
+struct LevelsReplay {
+  LevelsRows rows;  // rows.entries is written, too
+  std::uint16_t* states[2];  // each with 64 bytes before and 128 behind its `slots` items
+  // Rows [0, end_row) are replayed, those from first_row on are written.
+  std::size_t first_row, end_row;
+  std::uint32_t middle;    // slots below it have edges[0], the others edges[1]
+  std::uint32_t edges[2];  // below slots
+  std::uint32_t first_patch;  // the id of the first patch; inserts come before
+
+  const std::uint32_t* counts;  // of rows 1 to end_row - 1
+  const std::uint32_t* kinds;
+  const std::uint32_t* slots;
+  const std::uint32_t* moves;
+  const std::uint32_t* known;
+  std::size_t n_events, n_moves, n_known, n_inserts, n_patches;
+
+  std::uint32_t* lanes;      // [id * lane_stride]
+  std::size_t lane_stride;   // a multiple of 4
+  const std::uint32_t* patch_mask;  // [lane_stride]: lanes that a patch adds to those of what it replaces
+  const double* factors;            // [lane_stride]: of decimal lanes, 4-byte items only
+  const std::uint32_t* raw_mask;    // [lane_stride]: lanes that are the items' own bits, 4-byte items only
+  LevelsColumns columns;            // for 8-byte items: scales, features
+  bool entries_ready;               // entries are final already and only the rows are wanted
+};
 
 struct LevelsKernels {
   // n values of `width` bits (0 to 24), little-endian, plus `base` each (modulo 2^32).
@@ -54,12 +73,14 @@ struct LevelsKernels {
   void (*unzigzag)(std::uint32_t* values, std::size_t n);
   // v[i] += v[i - 1], from left to right, modulo 2^32.
   void (*prefix_sum)(std::uint32_t* values, std::size_t n);
-  // Entries [first, first + n) from their columns.
-  void (*make_entries)(const LevelsColumns& columns, std::size_t first, std::size_t n, std::byte* entries);
-  // The first row from `ids`, every further row from the row before and its ops: op_ends[r] is the end of row
-  // r's ops (op_ends[0] is where row 1's begin).
-  void (*replay_rows)(const LevelsRows& rows, const std::uint16_t* ids, const LevelsOp* ops,
-                      const std::uint32_t* op_ends);
+  // n entries from their columns.
+  void (*make_entries)(const LevelsColumns& columns, std::size_t n, std::byte* entries);
+  // Columns to entries' lanes side by side: out[(first + i) * stride + l] = lane l's value i, for `lanes` lanes of
+  // `pitch` values each; lanes up to the stride (a multiple of 4) become 0.
+  void (*interleave)(const std::uint32_t* columns, std::size_t pitch, std::size_t lanes, std::size_t n,
+                     std::size_t stride, std::uint32_t* out);
+  // Makes the rows of an events segment; false when an event is not possible, out then holds anything.
+  bool (*replay)(const LevelsReplay& replay);
   // The ids of one block of `rows` rows (<= kIdBlockRows): ids[slot * kIdBlockRows + row], the first from
   // `starts`, the others by adding deltas[(slot - 1) * rows + row]. Ids are clamped to n_entries - 1; true
   // when none had to be.
@@ -68,6 +89,12 @@ struct LevelsKernels {
   // rows.rows rows of a block, beginning at its row `first`.
   void (*gather_rows)(const LevelsRows& rows, const std::uint32_t* ids, std::size_t first);
 };
+
+// A decimal lane's integer times this is its float32, rounded once from double.
+inline constexpr double kInversePowers[] = {1e-0, 1e-1, 1e-2, 1e-3,  1e-4,  1e-5, 1e-6,
+                                            1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12};
+// Divided by this it is its float64.
+inline constexpr double kPowers[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12};
 
 // The kernels for this processor (or the targets a test allows).
 const LevelsKernels& levels_kernels() noexcept;
