@@ -10,7 +10,8 @@ namespace cdd {
 namespace {
 
 constexpr std::size_t kGranules[] = {8, 64, 512, 4096};
-constexpr std::uint64_t kNestedStates = 12;  // crashes inside one recovery
+constexpr std::uint64_t kNestedStates = 48;  // crashes inside one recovery
+constexpr int kMaxRounds = 20;
 
 [[noreturn]] void violated(const std::string& what) { throw std::runtime_error(what); }
 
@@ -51,7 +52,10 @@ void CrashSimulator::run() {
   Session session(storage, workload_.options, 0);
   workload_.run(session);
   const Image nothing;
-  crash_session({&session, &nothing, 0}, options_.states);
+  // Many states come up more than once, so it takes some rounds to have that many different ones.
+  for (int round = 0; round < kMaxRounds && states_ < options_.states && !is_done(); ++round) {
+    crash_session({&session, &nothing, 0}, options_.states - states_);
+  }
 }
 
 // Every moment between two operations, with as many states each.
@@ -167,7 +171,7 @@ void CrashSimulator::check_recovery(const Image& image, const Promise& promise, 
 
   const bool wanted = static_cast<double>(nested_) < options_.nested_share * static_cast<double>(states_);
   if (depth == 0 ? wanted : wanted && random_() % 64 == 0) {
-    if (depth < 3) crash_session({&session, &image, depth + 1}, kNestedStates * 4);
+    if (depth < 3) crash_session({&session, &image, depth + 1}, kNestedStates);
   }
 }
 

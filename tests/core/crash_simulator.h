@@ -19,7 +19,7 @@
 namespace cdd {
 
 struct CrashOptions {
-  std::uint64_t states = 1000;  // about as many
+  std::uint64_t states = 1000;  // different ones, about
   std::uint64_t seed = 1;
   double nested_share = 0.15;   // of the states that are checked, how many are crashes inside a recovery
   bool stop_at_violation = true;

@@ -6,7 +6,7 @@
 namespace cdd {
 namespace {
 
-constexpr std::uint64_t kStates = 4500;  // of each workload
+constexpr std::uint64_t kStates = 3500;  // of each workload
 
 class Crash : public testing::TestWithParam<CrashWorkload> {};
 
@@ -18,7 +18,7 @@ TEST_P(Crash, LeavesAPrefixOfOneHistory) {
   simulator.run();
   for (std::size_t i = 0; i < simulator.violations().size() && i < 5; ++i) ADD_FAILURE() << simulator.violations()[i];
   EXPECT_EQ(simulator.violations().size(), 0u);
-  EXPECT_GT(simulator.states(), kStates / 2);
+  EXPECT_GT(simulator.states(), kStates * 9 / 10);
   EXPECT_GT(simulator.nested(), simulator.states() / 10);
   RecordProperty("states", std::to_string(simulator.states()));
   RecordProperty("nested", std::to_string(simulator.nested()));
