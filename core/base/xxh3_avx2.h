@@ -1,5 +1,5 @@
-// XXH3 for CPUs with AVX2, and the question whether this is one. C, only on x86-64 (CDD_XXH3_AVX2 is defined there).
-// The value is that of XXH3_64bits_withSeed everywhere else.
+// XXH3 for CPUs with AVX2, and the question whether this is one. C, only on x86-64 (CDD_XXH3_AVX2 is defined
+// there). The value is that of XXH3_64bits_withSeed everywhere else.
 #pragma once
 
 #include <stddef.h>

@@ -89,13 +89,16 @@ class Unpacked {
   std::size_t first_patch() const noexcept { return std::size_t{shape_.slots} + h_.n_insert; }
 
   void carve() {
-    const std::size_t slots = shape_.slots, events = h_.n_events, stride = simd::levels_entry_stride(shape_.entry_bytes());
-    column_pitch_ = static_cast<std::size_t>(align_up(std::max<std::size_t>(first_patch(), h_.n_patch) + 16, 16));
+    const std::size_t slots = shape_.slots, events = h_.n_events,
+                      stride = simd::levels_entry_stride(shape_.entry_bytes());
+    column_pitch_ =
+        static_cast<std::size_t>(align_up(std::max<std::size_t>(first_patch(), h_.n_patch) + 16, 16));
     // The least that holds what follows, each array with room for a vector.
-    const std::size_t bytes = Arena::bytes_for(end_row_, 4) + 4 * Arena::bytes_for(events, 4) +
-                              2 * Arena::bytes_for(slots + 96, 2) + Arena::bytes_for(lanes_ * column_pitch_, 4) +
-                              Arena::bytes_for(h_.n_entries * lane_stride_, 4) + Arena::bytes_for(h_.n_entries * stride, 1) +
-                              2 * Arena::bytes_for(lane_stride_, 4) + Arena::bytes_for(lane_stride_, 8) ;
+    const std::size_t bytes =
+        Arena::bytes_for(end_row_, 4) + 4 * Arena::bytes_for(events, 4) +
+        2 * Arena::bytes_for(slots + 96, 2) + Arena::bytes_for(lanes_ * column_pitch_, 4) +
+        Arena::bytes_for(h_.n_entries * lane_stride_, 4) + Arena::bytes_for(h_.n_entries * stride, 1) +
+        2 * Arena::bytes_for(lane_stride_, 4) + Arena::bytes_for(lane_stride_, 8);
     Arena arena(scratch(Stage::Transform).get(bytes).data());
     counts_ = arena.take<std::uint32_t>(end_row_);
     kinds_ = arena.take<std::uint32_t>(events);
@@ -147,7 +150,9 @@ class Unpacked {
 
   simd::LevelsReplay describe(RowRange range, std::byte* out) const {
     simd::LevelsReplay r{};
-    r.rows = {entries_, simd::levels_entry_stride(shape_.entry_bytes()), shape_.entry_bytes(), shape_.slots, out, range.count};
+    r.rows = {
+        entries_,   simd::levels_entry_stride(shape_.entry_bytes()), shape_.entry_bytes(), shape_.slots, out,
+        range.count};
     r.states[0] = states_[0];
     r.states[1] = states_[1];
     r.first_row = range.first;
@@ -179,7 +184,8 @@ class Unpacked {
   const Header& h_;
   std::size_t lanes_, lane_stride_, column_pitch_, end_row_;
   std::size_t n_events_, n_inserts_, n_patches_, n_known_, n_moves_;
-  std::uint32_t *counts_, *kinds_, *slots_, *moves_, *known_, *columns_, *entry_lanes_, *patch_mask_, *raw_mask_;
+  std::uint32_t *counts_, *kinds_, *slots_, *moves_, *known_, *columns_, *entry_lanes_, *patch_mask_,
+      *raw_mask_;
   std::uint16_t* states_[2];
   std::byte* entries_;
   double* factors_;
@@ -188,7 +194,8 @@ class Unpacked {
 
 }  // namespace
 
-void decode_events(const Shape& shape, std::size_t n_rows, ByteReader segment, RowRange range, std::byte* out) {
+void decode_events(const Shape& shape, std::size_t n_rows, ByteReader segment, RowRange range,
+                   std::byte* out) {
   Header h;
   read_header(shape, n_rows, segment, h);
   const Unpacked unpacked(shape, n_rows, h, range, out);

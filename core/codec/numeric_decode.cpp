@@ -45,7 +45,9 @@ simd::NumericItem item_of(const Items& items, Representation representation) {
                                 : NumericItem::Bits32;
     case Representation::Ordered:
       if (items.item_class == ItemClass::Int) break;
-      return items.bytes == 2 ? NumericItem::Ordered16 : wide ? NumericItem::Ordered64 : NumericItem::Ordered32;
+      return items.bytes == 2 ? NumericItem::Ordered16
+             : wide           ? NumericItem::Ordered64
+                              : NumericItem::Ordered32;
     case Representation::Quotient:
       if (items.item_class != ItemClass::Float32 && items.item_class != ItemClass::Float64) break;
       return wide ? NumericItem::Float64Quotient : NumericItem::Float32Quotient;
@@ -53,7 +55,8 @@ simd::NumericItem item_of(const Items& items, Representation representation) {
       if (items.item_class != ItemClass::Float32 && items.item_class != ItemClass::Float64) break;
       return wide ? NumericItem::Float64Product : NumericItem::Float32Product;
   }
-  fail(ErrorCode::Corrupt, "numeric representation %u does not suit the dtype", static_cast<unsigned>(representation));
+  fail(ErrorCode::Corrupt, "numeric representation %u does not suit the dtype",
+       static_cast<unsigned>(representation));
 }
 
 void take_representation(ByteReader& in, const Items& items, unsigned bits, Stream* stream) {
@@ -61,7 +64,8 @@ void take_representation(ByteReader& in, const Items& items, unsigned bits, Stre
   stream->conversion = {item_of(items, representation)};
   if (representation == Representation::Quotient || representation == Representation::Product) {
     const unsigned exponent = in.take<std::uint8_t>();
-    if (exponent > kMaxExponent) fail(ErrorCode::Corrupt, "numeric exponent %u, at most %u", exponent, kMaxExponent);
+    if (exponent > kMaxExponent)
+      fail(ErrorCode::Corrupt, "numeric exponent %u, at most %u", exponent, kMaxExponent);
     stream->conversion.scale =
         representation == Representation::Quotient ? kPowersOfTen[exponent] : kInversePowersOfTen[exponent];
   }
@@ -92,7 +96,8 @@ void take_predictor(ByteReader& in, const Shape& shape, std::uint32_t self, unsi
       if (stream->reference >= self) {
         fail(ErrorCode::Corrupt, "numeric stream %u refers to stream %u", self, stream->reference);
       }
-      if (stream->predictor == Predictor::StreamPrevious) stream->starts = PackedArray::take(in, shape.segments);
+      if (stream->predictor == Predictor::StreamPrevious)
+        stream->starts = PackedArray::take(in, shape.segments);
       return;
   }
   fail(ErrorCode::Corrupt, "numeric predictor %u is not known", bits & kPredictorMask);
@@ -104,7 +109,8 @@ void take_bins(ByteReader& in, Stream* stream) {
   for (unsigned b = 0; b < n; ++b) {
     stream->bins.bases[b] = unzigzag(take_varint(in));
     stream->bins.widths[b] = in.take<std::uint8_t>();
-    if (stream->bins.widths[b] > 64) fail(ErrorCode::Corrupt, "numeric bin of %u bits", unsigned{stream->bins.widths[b]});
+    if (stream->bins.widths[b] > 64)
+      fail(ErrorCode::Corrupt, "numeric bin of %u bits", unsigned{stream->bins.widths[b]});
   }
 }
 
@@ -125,7 +131,8 @@ Stream take_stream(ByteReader& in, const Items& items, const Shape& shape, std::
   if ((second & kHasExceptions) != 0) {
     s.exceptions = PackedArray::take(in, shape.blocks);
     s.exception_width = in.take<std::uint8_t>();
-    if (s.exception_width > 64) fail(ErrorCode::Corrupt, "numeric exceptions of %u bits", unsigned{s.exception_width});
+    if (s.exception_width > 64)
+      fail(ErrorCode::Corrupt, "numeric exceptions of %u bits", unsigned{s.exception_width});
     s.exception_base = unzigzag(take_varint(in));
   }
   if ((first & kHasPatches) != 0) {
@@ -162,7 +169,8 @@ simd::NumericBlock take_block(const Shape& shape, Stream& s) {
     bytes = simd::packed_bytes(block.n_values, block.width) + exceptions +
             simd::packed_bytes(exceptions, s.exception_width);
   }
-  if (bytes > s.data.size() - s.next_byte) fail(ErrorCode::Corrupt, "numeric block %zu reaches behind its stream", b);
+  if (bytes > s.data.size() - s.next_byte)
+    fail(ErrorCode::Corrupt, "numeric block %zu reaches behind its stream", b);
   block.bytes = static_cast<std::size_t>(bytes);
   block.data = s.data.data() + s.next_byte;
   s.next_byte += block.bytes;
@@ -178,7 +186,8 @@ bool decode_segment(const simd::NumericSegment<T>& segment, T* values) {
   }
 }
 template <class T>
-void convert(const simd::NumericConversion& c, const T* values, std::size_t n, std::byte* out, std::size_t stride) {
+void convert(const simd::NumericConversion& c, const T* values, std::size_t n, std::byte* out,
+             std::size_t stride) {
   if constexpr (sizeof(T) == 8) {
     simd::convert_numeric64(c, values, n, out, stride);
   } else {
@@ -194,7 +203,8 @@ class Decoder {
       : items_(items), shape_(take_shape(items, n_rows, &payload, &orders_)), range_(range), out_(out) {
     const std::size_t most_blocks = std::max(shape_.segment_blocks, Shape::blocks_of(shape_.values_of(0)));
     const MutableBytes memory =
-        scratch(Stage::Transform2).get(shape_.streams * sizeof(Stream) + most_blocks * sizeof(simd::NumericBlock));
+        scratch(Stage::Transform2)
+            .get(shape_.streams * sizeof(Stream) + most_blocks * sizeof(simd::NumericBlock));
     streams_ = reinterpret_cast<Stream*>(memory.data());
     blocks_ = reinterpret_cast<simd::NumericBlock*>(memory.data() + shape_.streams * sizeof(Stream));
 
@@ -204,7 +214,8 @@ class Decoder {
     for (std::uint32_t s = 0; s < shape_.streams; ++s) {
       Stream& stream = *new (streams_ + s) Stream(take_stream(in, items_, shape_, s));
       stream.first_item = orders_ ? std::to_integer<std::uint32_t>(order[s]) : s;
-      if (stream.first_item >= shape_.streams) fail(ErrorCode::Corrupt, "numeric stream of item %u", stream.first_item);
+      if (stream.first_item >= shape_.streams)
+        fail(ErrorCode::Corrupt, "numeric stream of item %u", stream.first_item);
       if (stream.predictor == Predictor::Row) before = shape_.width;
       keeps_values_ |= stream.predictor == Predictor::Stream || stream.predictor == Predictor::StreamPrevious;
     }
@@ -212,7 +223,8 @@ class Decoder {
     before_ = align_up(before, kVectorBytes / sizeof(T));
     buffer_values_ = before_ + most_blocks * kBlockValues + kVectorBytes / sizeof(T);
     const std::size_t buffers = keeps_values_ ? shape_.streams : 1;
-    values_ = reinterpret_cast<T*>(scratch(Stage::Transform).get(buffers * buffer_values_ * sizeof(T)).data());
+    values_ =
+        reinterpret_cast<T*>(scratch(Stage::Transform).get(buffers * buffer_values_ * sizeof(T)).data());
   }
 
   void decode() {
@@ -233,7 +245,8 @@ class Decoder {
     *orders = (segments & kHasOrder) != 0;
     const unsigned segment_log2 = segments & ~kHasOrder;
     const std::uint64_t streams = take_varint(in);
-    if (segment_log2 > kMaxSegmentLog2 || streams == 0 || streams > kMaxStreams || items.per_row % streams != 0) {
+    if (segment_log2 > kMaxSegmentLog2 || streams == 0 || streams > kMaxStreams ||
+        items.per_row % streams != 0) {
       fail(ErrorCode::Corrupt, "numeric payload of %llu streams, segments of 2^%u rows",
            static_cast<unsigned long long>(streams), segment_log2);
     }
@@ -245,11 +258,14 @@ class Decoder {
     while (stream.next_block < block) take_block(shape_, stream);
   }
 
-  T* buffer(std::uint32_t stream) const { return values_ + (keeps_values_ ? stream : 0) * buffer_values_ + before_; }
+  T* buffer(std::uint32_t stream) const {
+    return values_ + (keeps_values_ ? stream : 0) * buffer_values_ + before_;
+  }
 
   void decode_segment_of(std::uint32_t s, std::size_t segment) {
     const std::size_t first_row = segment * shape_.segment_rows;
-    const std::size_t row_end = std::min<std::size_t>(range_.first + range_.count, first_row + shape_.segment_rows);
+    const std::size_t row_end =
+        std::min<std::size_t>(range_.first + range_.count, first_row + shape_.segment_rows);
     const std::size_t skipped = range_.first > first_row ? (range_.first - first_row) * shape_.width : 0;
     const std::size_t n = (row_end - first_row) * shape_.width;
     Stream& stream = streams_[s];
@@ -343,8 +359,8 @@ class Decoder {
 
 }  // namespace
 
-void decode_rows_into(const RowLayout& layout, std::uint32_t n_rows, std::uint64_t, Bytes payload, RowRange range,
-                      std::byte* out) {
+void decode_rows_into(const RowLayout& layout, std::uint32_t n_rows, std::uint64_t, Bytes payload,
+                      RowRange range, std::byte* out) {
   if (range.count == 0) return;
   const Items items = items_of(layout);
   if (items.bytes == 8) {

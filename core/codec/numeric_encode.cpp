@@ -189,7 +189,8 @@ void put_starts(const Columns<T>& columns, std::uint32_t s, const Choice& c, Wri
   for (std::size_t segment = 0; segment < shape.segments; ++segment) {
     const std::size_t first = shape.first_value(segment);
     if (c.predictor == Predictor::Row) {
-      for (std::size_t i = 0; i < shape.width; ++i) push(&starts, segment == 0 ? v[i] : v[first - shape.width + i]);
+      for (std::size_t i = 0; i < shape.width; ++i)
+        push(&starts, segment == 0 ? v[i] : v[first - shape.width + i]);
     } else if (c.predictor == Predictor::Second) {
       const T ahead = shape.values() > 1 ? static_cast<T>(v[1] - v[0]) : T{0};
       const T difference = first < 2 ? ahead : static_cast<T>(v[first - 1] - v[first - 2]);
@@ -244,8 +245,8 @@ void put_representation(const Represented& r, Writer& out) {
 }
 
 template <class T>
-void put_stream(const Columns<T>& columns, std::uint32_t s, const Choice& c, std::uint32_t reference, T* residuals,
-                Writer& out) {
+void put_stream(const Columns<T>& columns, std::uint32_t s, const Choice& c, std::uint32_t reference,
+                T* residuals, Writer& out) {
   const Represented& r = columns.represented[s];
   fill_residuals(columns, s, c, residuals);
   const PackedStream<T> packed(columns.shape, residuals);
@@ -269,8 +270,8 @@ void put_stream(const Columns<T>& columns, std::uint32_t s, const Choice& c, std
 unsigned segment_log2_of(const Items& items, std::uint32_t streams) noexcept {
   const std::uint32_t width = items.per_row / streams;
   if (width == 1) return bit_width(kBlockValues - 1);
-  // Segments of rows that were predicted from the row before start with a whole row, so they are long, but what
-  // a segment decodes to should stay in the cache.
+  // Segments of rows that were predicted from the row before start with a whole row, so they are long, but
+  // what a segment decodes to should stay in the cache.
   constexpr std::size_t kMostBytes = std::size_t{1} << 18;
   unsigned log2 = 6;
   while ((std::size_t{width} << log2) < kBlockValues) ++log2;
@@ -302,7 +303,8 @@ std::size_t put_chunk(const Columns<T>& columns, const std::vector<Choice>& choi
 // Scratch for the integers of n_rows and one stream more.
 template <class T>
 T* integers(const Items& items, std::uint32_t n_rows) {
-  return reinterpret_cast<T*>(scratch(Stage::Transform2).get(2 * std::size_t{n_rows} * items.per_row * sizeof(T)).data());
+  return reinterpret_cast<T*>(
+      scratch(Stage::Transform2).get(2 * std::size_t{n_rows} * items.per_row * sizeof(T)).data());
 }
 
 // Copies the rows that stand for a chunk.
@@ -351,7 +353,8 @@ Plan plan_split(const Items& items, Bytes rows, std::uint32_t n_rows, std::span<
 }
 
 template <class T>
-std::size_t encode_items(const RowLayout& layout, const Items& items, Bytes rows, std::uint32_t n_rows, MutableBytes out) {
+std::size_t encode_items(const RowLayout& layout, const Items& items, Bytes rows, std::uint32_t n_rows,
+                         MutableBytes out) {
   // A stream for each item of a row, for each feature (the last dimension), or one for all.
   const std::uint32_t feature_items = items.per_row / layout.row_items();  // 2 for complex numbers
   const std::uint32_t features = layout.dims().empty() ? items.per_row : layout.dims().back() * feature_items;

@@ -31,7 +31,8 @@ std::size_t group(std::span<const std::int64_t> sorted, std::array<Group, kMaxGr
       const std::int64_t value = sorted[end];
       std::size_t run = end;
       while (run < sorted.size() && sorted[run] == value) ++run;
-      if (run - end >= target && end != i && n + 2 < kMaxGroups) break;  // a frequent value starts its own group
+      if (run - end >= target && end != i && n + 2 < kMaxGroups)
+        break;  // a frequent value starts its own group
       end = run;
     }
     (*groups)[n++] = {sorted[i], sorted[end - 1], end - i};

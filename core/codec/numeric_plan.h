@@ -14,8 +14,8 @@ namespace cdd::numeric {
 // Sampled residuals, sign-extended to 64 bits.
 using Sample = std::span<std::int64_t>;
 
-// Index of the i-th of `count` probes into n values: all of them in turn if there are no more, else spread with a
-// jitter, so that values that alternate do not hide from a regular stride.
+// Index of the i-th of `count` probes into n values: all of them in turn if there are no more, else spread
+// with a jitter, so that values that alternate do not hide from a regular stride.
 inline std::size_t probe(std::size_t i, std::size_t count, std::size_t n) noexcept {
   if (n <= count) return i;
   const std::size_t stride = n / count;
@@ -30,9 +30,9 @@ double estimate_bits(Sample sample) noexcept;
 
 // How one stream's residuals are packed.
 struct Packing {
-  unsigned n_bins = 0;                 // 0: a base and a width for each block
-  simd::NumericBins bins{};            // most frequent first
-  std::int64_t window_base = 0;        // without bins: what a block with outliers falls back to
+  unsigned n_bins = 0;           // 0: a base and a width for each block
+  simd::NumericBins bins{};      // most frequent first
+  std::int64_t window_base = 0;  // without bins: what a block with outliers falls back to
   unsigned window_width = 64;
 };
 

@@ -33,7 +33,8 @@ struct Decimal {
 
 template <class Float>
 Float from_scaled(double integer, Decimal d) noexcept {
-  return static_cast<Float>(d.quotient ? integer / kPowersOfTen[d.exponent] : integer * kInversePowersOfTen[d.exponent]);
+  return static_cast<Float>(d.quotient ? integer / kPowersOfTen[d.exponent]
+                                       : integer * kInversePowersOfTen[d.exponent]);
 }
 
 // The nearest integer of v * 10^exponent if that gives v back bit for bit.
@@ -78,7 +79,8 @@ bool find_decimal(const std::byte* rows, std::size_t stride, std::size_t n, Deci
 }
 
 template <class T>
-void load_bits(const Items& items, const std::byte* rows, std::size_t stride, std::size_t n, T* values) noexcept {
+void load_bits(const Items& items, const std::byte* rows, std::size_t stride, std::size_t n,
+               T* values) noexcept {
   const auto copy = [&]<class Item>(Item) {
     for (std::size_t i = 0; i < n; ++i) {
       values[i] = static_cast<T>(item_at<Item>(rows, stride, i));  // sign-extends signed items
@@ -113,7 +115,8 @@ void order16(std::size_t n, std::uint32_t* values) noexcept {
 }
 
 template <class Float, class T>
-bool load_decimals(const std::byte* rows, std::size_t stride, std::size_t n, T* values, Decimal decimal, Represented* r) {
+bool load_decimals(const std::byte* rows, std::size_t stride, std::size_t n, T* values, Decimal decimal,
+                   Represented* r) {
   const std::size_t most_patches = n / 16 + 1;
   T last = 0;
   for (std::size_t i = 0; i < n; ++i) {
@@ -151,7 +154,8 @@ double rough_bits(std::size_t n, const T* values) noexcept {
 }
 
 template <class Float, class T>
-Represented represent_floats(const Items& items, const std::byte* rows, std::size_t stride, std::size_t n, T* values) {
+Represented represent_floats(const Items& items, const std::byte* rows, std::size_t stride, std::size_t n,
+                             T* values) {
   Represented ordered;
   ordered.representation = Representation::Ordered;
   Decimal decimal;
@@ -209,7 +213,8 @@ void take_step(std::size_t n, T* values, Represented* r) noexcept {
 }  // namespace
 
 template <class T>
-Represented represent(const Items& items, const std::byte* rows, std::size_t stride, std::size_t n, T* values) {
+Represented represent(const Items& items, const std::byte* rows, std::size_t stride, std::size_t n,
+                      T* values) {
   Represented r;
   if constexpr (sizeof(T) == 8) {
     if (items.item_class == ItemClass::Float64) r = represent_floats<double>(items, rows, stride, n, values);

@@ -122,8 +122,7 @@ HWY_INLINE hn::Vec<D32> Float32Bits(hn::Vec<D32> v, std::uint8_t scale) {
 }
 
 template <std::size_t kFeatures>
-HWY_INLINE void MakeFloat32Entries(const LevelsColumns& c, std::size_t n,
-                                   std::byte* entries) {
+HWY_INLINE void MakeFloat32Entries(const LevelsColumns& c, std::size_t n, std::byte* entries) {
   const D32 d;
   auto* out = reinterpret_cast<std::uint32_t*>(entries);
   const std::uint32_t* in = c.lanes;

@@ -40,14 +40,15 @@ inline constexpr std::size_t levels_entry_stride(std::size_t entry_bytes) {
   return (entry_bytes + 15) & ~std::size_t{15};
 }
 
-// The events of a segment and what they work on. Counts are those of the arrays; their values may be anything.
+// The events of a segment and what they work on. Counts are those of the arrays; their values may be
+// anything.
 struct LevelsReplay {
-  LevelsRows rows;  // rows.entries is written, too
+  LevelsRows rows;           // rows.entries is written, too
   std::uint16_t* states[2];  // each with 64 bytes before and 128 behind its `slots` items
   // Rows [0, end_row) are replayed, those from first_row on are written.
   std::size_t first_row, end_row;
-  std::uint32_t middle;    // slots below it have edges[0], the others edges[1]
-  std::uint32_t edges[2];  // below slots
+  std::uint32_t middle;       // slots below it have edges[0], the others edges[1]
+  std::uint32_t edges[2];     // below slots
   std::uint32_t first_patch;  // the id of the first patch; inserts come before
 
   const std::uint32_t* counts;  // of rows 1 to end_row - 1
@@ -57,8 +58,8 @@ struct LevelsReplay {
   const std::uint32_t* known;
   std::size_t n_events, n_moves, n_known, n_inserts, n_patches;
 
-  std::uint32_t* lanes;      // [id * lane_stride]
-  std::size_t lane_stride;   // a multiple of 4
+  std::uint32_t* lanes;             // [id * lane_stride]
+  std::size_t lane_stride;          // a multiple of 4
   const std::uint32_t* patch_mask;  // [lane_stride]: lanes that a patch adds to those of what it replaces
   const double* factors;            // [lane_stride]: of decimal lanes, 4-byte items only
   const std::uint32_t* raw_mask;    // [lane_stride]: lanes that are the items' own bits, 4-byte items only
@@ -75,8 +76,8 @@ struct LevelsKernels {
   void (*prefix_sum)(std::uint32_t* values, std::size_t n);
   // n entries from their columns.
   void (*make_entries)(const LevelsColumns& columns, std::size_t n, std::byte* entries);
-  // Columns to entries' lanes side by side: out[(first + i) * stride + l] = lane l's value i, for `lanes` lanes of
-  // `pitch` values each; lanes up to the stride (a multiple of 4) become 0.
+  // Columns to entries' lanes side by side: out[(first + i) * stride + l] = lane l's value i, for `lanes`
+  // lanes of `pitch` values each; lanes up to the stride (a multiple of 4) become 0.
   void (*interleave)(const std::uint32_t* columns, std::size_t pitch, std::size_t lanes, std::size_t n,
                      std::size_t stride, std::uint32_t* out);
   // Makes the rows of an events segment; false when an event is not possible, out then holds anything.

@@ -1,8 +1,8 @@
 // Highway code that makes rows out of events: the inner loop of reading a book.
 //
-// One pass: each event changes the state (the entry id of each slot), a new entry is completed from the one it
-// replaces or stands beside, and after a row's events the row is written. A row whose levels did not move is a
-// copy of the row before with the changed entries written over it; any other is gathered from the state.
+// One pass: each event changes the state (the entry id of each slot), a new entry is completed from the one
+// it replaces or stands beside, and after a row's events the row is written. A row whose levels did not move
+// is a copy of the row before with the changed entries written over it; any other is gathered from the state.
 #if defined(CDD_SIMD_LEVELS_REPLAY_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef CDD_SIMD_LEVELS_REPLAY_INL_H_
 #undef CDD_SIMD_LEVELS_REPLAY_INL_H_
@@ -29,7 +29,8 @@ using Quad = hn::FixedTag<std::uint32_t, 4>;
 constexpr std::size_t kQuad = hn::MaxLanes(Quad());
 
 // float32 bits of the entry lanes in v.
-HWY_INLINE hn::Vec<Quad> QuadFloatBits(hn::Vec<Quad> v, const double* factors, const std::uint32_t* raw_mask) {
+HWY_INLINE hn::Vec<Quad> QuadFloatBits(hn::Vec<Quad> v, const double* factors,
+                                       const std::uint32_t* raw_mask) {
   const Quad d;
 #if HWY_TARGET != HWY_SCALAR && HWY_HAVE_FLOAT64
   const hn::Rebind<float, Quad> df;
@@ -39,7 +40,7 @@ HWY_INLINE hn::Vec<Quad> QuadFloatBits(hn::Vec<Quad> v, const double* factors, c
   const auto scaled = hn::DemoteTo(df, hn::Mul(hn::PromoteTo(d64, ints), hn::LoadU(d64, factors)));
 #else
   const hn::FixedTag<double, 2> d64;
-  const hn::Half<hn::RebindToSigned<Quad>> dih;
+  const hn::Half<hn::RebindToSigned<Quad> > dih;
   const hn::Half<decltype(df)> dfh;
   const auto low = hn::Mul(hn::PromoteTo(d64, hn::LowerHalf(dih, ints)), hn::LoadU(d64, factors));
   const auto high = hn::Mul(hn::PromoteTo(d64, hn::UpperHalf(dih, ints)), hn::LoadU(d64, factors + 2));
@@ -146,7 +147,8 @@ class VectorState {
   HWY_INLINE const std::uint16_t* Ids() const { return ids_; }
 
   HWY_INLINE void Set(std::uint32_t slot, std::uint32_t id) {
-    const auto at = hn::Set(D(), static_cast<std::uint16_t>(slot)), value = hn::Set(D(), static_cast<std::uint16_t>(id));
+    const auto at = hn::Set(D(), static_cast<std::uint16_t>(slot)),
+               value = hn::Set(D(), static_cast<std::uint16_t>(id));
     low_ = hn::IfThenElse(hn::Eq(hn::Iota(D(), 0), at), value, low_);
     high_ = hn::IfThenElse(hn::Eq(hn::Iota(D(), 32), at), value, high_);
     ids_[slot] = static_cast<std::uint16_t>(id);
@@ -157,7 +159,8 @@ class VectorState {
     const auto start = hn::Set(D(), static_cast<std::uint16_t>(first));
     const auto length = hn::Set(D(), static_cast<std::uint16_t>(last - first));
     const auto step = hn::Set(D(), static_cast<std::uint16_t>(slot < from ? -1 : 1));
-    const auto low = hn::TwoTablesLookupLanes(D(), low_, high_, Sources(hn::Iota(D(), 0), start, length, step));
+    const auto low =
+        hn::TwoTablesLookupLanes(D(), low_, high_, Sources(hn::Iota(D(), 0), start, length, step));
     high_ = hn::TwoTablesLookupLanes(D(), low_, high_, Sources(hn::Iota(D(), 32), start, length, step));
     low_ = low;
     Mirror();
@@ -242,7 +245,8 @@ class Replay {
       if (next_known_ >= r_.n_known) return false;
       id = r_.known[next_known_++];
       const bool is_patch = id >= r_.first_patch;
-      if (id - (is_patch ? r_.first_patch : 0) >= (is_patch ? next_patch_ : slots_ + next_insert_)) return false;
+      if (id - (is_patch ? r_.first_patch : 0) >= (is_patch ? next_patch_ : slots_ + next_insert_))
+        return false;
     } else if (kind == 0) {
       if (next_patch_ >= r_.n_patches) return false;
       id = r_.first_patch + next_patch_++;
@@ -323,10 +327,14 @@ HWY_NOINLINE bool ReplayOf(const LevelsReplay& r) {
 inline bool ReplayEvents(const LevelsReplay& r) {
   if (r.columns.item_bytes == 4) {
     switch (r.rows.entry_bytes) {
-      case 8: return ReplayOf<8>(r);
-      case 12: return ReplayOf<12>(r);
-      case 16: return ReplayOf<16>(r);
-      default: break;
+      case 8:
+        return ReplayOf<8>(r);
+      case 12:
+        return ReplayOf<12>(r);
+      case 16:
+        return ReplayOf<16>(r);
+      default:
+        break;
     }
   }
   return ReplayOf<0>(r);

@@ -162,6 +162,7 @@ std::optional<BlockWalk::Tail> BlockWalk::find_clean_tail() const {
   tail.clean = true;
   tail.end = slot->offset;
   tail.rows = slot->row_end;
+  tail.durable_chunks = tail.unbroken_chunks = geometry_.first_chunk(k) + position;
   return tail;
 }
 
@@ -170,8 +171,7 @@ BlockWalk::Tail BlockWalk::scan_tail() const {
   Tail tail;
   if (blocks_[k].plain) {
     tail.slots = blocks_[k].plain->slots;
-    tail.clean = true;
-    tail.end = storage_.size();
+    tail.durable_chunks = tail.unbroken_chunks = geometry_.first_chunk(k) + tail.slots.size();
     return tail;
   }
   const std::uint64_t first = geometry_.first_chunk(k);
@@ -208,7 +208,35 @@ BlockWalk::Tail BlockWalk::scan_tail() const {
     if (slot && !slot->is_chunk()) slot.reset();
   }
   tail.slots = std::move(found);
+  find_proof(tail);
   return tail;
+}
+
+// Looks for the last SYNCED slot, in earlier blocks too when the tail block has none.
+void BlockWalk::find_proof(Tail& tail) const {
+  const std::uint64_t first = geometry_.first_chunk(blocks_.size() - 1);
+  tail.durable_chunks = 0;
+  tail.unbroken_chunks = first + tail.slots.size();
+  if (tail.clean) {
+    tail.durable_chunks = tail.unbroken_chunks;
+    return;
+  }
+  // Backwards from the end: slots that do not hold count only behind the proof.
+  std::uint64_t begin = first;
+  std::vector<std::optional<Slot>> earlier;
+  for (const auto* slots = &tail.slots;; slots = &earlier) {
+    for (std::size_t i = slots->size(); i-- > 0;) {
+      const auto& slot = (*slots)[i];
+      if (!slot) tail.unbroken_chunks = begin + i;
+      if (!slot || !slot->has(slot_flags::kSynced)) continue;
+      tail.durable_chunks = begin + i;
+      return;
+    }
+    if (begin == 0) return;
+    const std::uint64_t count = std::min<std::uint64_t>(kScanSlots, begin);
+    begin -= count;
+    earlier = read_slots(begin, static_cast<std::size_t>(count));
+  }
 }
 
 CommittedEnd BlockWalk::find_end() const {
@@ -216,28 +244,22 @@ CommittedEnd BlockWalk::find_end() const {
   std::optional<Tail> clean;
   if (!blocks_[k].plain) clean = find_clean_tail();
   const Tail tail = clean ? std::move(*clean) : scan_tail();
-  CommittedEnd end;
-  end.clean = tail.clean;
-  end.end = tail.end;
-  end.chunks = geometry_.first_chunk(k) + tail.slots.size();
-  end.rows = tail.rows;
-  if (tail.clean && !blocks_[k].plain) return end;
-
-  // Whole appends only: step back over chunks of one that has no END yet, into earlier blocks if need be.
-  // A damaged slot cannot say; it was durable, so it stays.
-  std::uint64_t n = end.chunks;
-  std::optional<Slot> last;
-  const auto slot_before = [&](std::uint64_t chunk) {
-    return chunk > geometry_.first_chunk(k)
-               ? tail.slots[static_cast<std::size_t>(chunk - geometry_.first_chunk(k) - 1)]
-               : read_slots(chunk - 1, 1).front();
+  const std::uint64_t first = geometry_.first_chunk(k);
+  const auto slot_at = [&](std::uint64_t chunk) {
+    return chunk >= first ? tail.slots[static_cast<std::size_t>(chunk - first)]
+                          : read_slots(chunk, 1).front();
   };
-  while (n > 0 && (last = slot_before(n)) && !last->has(slot_flags::kEnd)) --n;
-  end.chunks = n;
-  for (std::uint64_t i = n; i > 0 && !(last = slot_before(i)); --i) {
+  // Whole appends only: step back over chunks of one that has no END yet.
+  std::uint64_t n = tail.unbroken_chunks;
+  while (n > tail.durable_chunks && !slot_at(n - 1)->has(slot_flags::kEnd)) --n;
+  CommittedEnd end{n, 0, std::min(n, tail.durable_chunks)};
+  if (n > 0 && tail.clean) end.rows = tail.rows;
+  for (std::uint64_t chunk = n; chunk > 0 && !tail.clean; --chunk) {
+    const auto slot = slot_at(chunk - 1);
+    if (!slot) continue;  // damaged: the one before says what it can
+    end.rows = slot->row_end;
+    break;
   }
-  end.rows = last ? last->row_end : 0;
-  if (n == 0) end.rows = 0;
   return end;
 }
 

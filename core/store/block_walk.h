@@ -25,8 +25,8 @@ struct Block {
 struct CommittedEnd {
   std::uint64_t chunks = 0;
   std::uint64_t rows = 0;
-  bool clean = false;     // the last writer closed the file
-  std::uint64_t end = 0;  // clean: the offset where the file ends
+  std::uint64_t durable_chunks =
+      0;  // of these, known to have been on disk: what is wrong with them is damage
 };
 
 class BlockWalk {
@@ -48,9 +48,15 @@ class BlockWalk {
   // before any step back to the last END. What recovery starts from.
   struct Tail {
     std::vector<std::optional<Slot>> slots;
-    bool clean = false;
-    std::uint64_t end = 0;
-    std::uint64_t rows = 0;
+    bool clean = false;      // the last writer closed the file
+    std::uint64_t end = 0;   // clean: the offset where the file ends
+    std::uint64_t rows = 0;  // clean: of the file
+    // Chunks before the last proof, a SYNCED slot or the clean-close slot: they were on disk when it was
+    // written.
+    std::uint64_t durable_chunks = 0;
+    // Chunks until the first slot that does not hold and was not durable. It may be in a block before this
+    // one.
+    std::uint64_t unbroken_chunks = 0;
   };
   Tail scan_tail() const;
 
@@ -67,6 +73,7 @@ class BlockWalk {
   bool is_slot_block(std::uint64_t offset, std::uint64_t k) const;
   void add_block(std::uint64_t offset, std::uint64_t row_begin);
   std::optional<Tail> find_clean_tail() const;
+  void find_proof(Tail& tail) const;
   std::uint64_t slot_offset(std::uint64_t k, std::uint64_t position) const noexcept {
     return blocks_[k].offset + kBlockHeaderBytes + kSlotBytes * position;
   }

@@ -15,6 +15,7 @@ constexpr std::size_t kRefreshSlots = 64;  // of one read while following a live
 ChunkIndex::ChunkIndex(const Storage& storage, const Metadata& metadata, std::uint64_t first_block)
     : walk_(storage, metadata, first_block) {
   const CommittedEnd end = walk_.find_end();
+  durable_chunks_ = end.durable_chunks;
   rows_.store(end.rows, std::memory_order_release);
   chunks_.store(end.chunks, std::memory_order_release);
 }

@@ -26,25 +26,29 @@ Reader::Reader(std::shared_ptr<Storage> storage, const ReaderOptions& options)
   load_layout();
 }
 
-// A store created without a layout has it from its first record, or the first one that is not damaged.
+// A store created without a layout has it from its first record, or the first one that is not damaged. When a
+// crash lost all the records there are, it has none yet.
 void Reader::load_layout() {
-  if (header_.metadata.layout.is_set()) {
-    layout_ = header_.metadata.layout;
-  } else {
-    for (std::uint64_t chunk = 0; chunk < chunks() && !layout_.is_set(); ++chunk) {
-      const ChunkEntry entry = index_.entry(chunk);
-      if (entry.is_damaged()) continue;
-      try {
-        const Bytes record = read_record(chunk, entry);
-        check_record(record, {header_.metadata.check_salt(), chunk});
-        Bytes payload;
-        layout_ = parse_record(record, &payload).layout;
-      } catch (const Error&) {
-        if (chunk + 1 == chunks()) throw;
-      }
+  layout_ = header_.metadata.layout;
+  for (std::uint64_t chunk = 0; chunk < chunks() && !layout_.is_set(); ++chunk) {
+    const ChunkEntry entry = index_.entry(chunk);
+    if (entry.is_damaged()) continue;
+    try {
+      const Bytes record = read_record(chunk, entry);
+      check_record(record, {header_.metadata.check_salt(), chunk});
+      Bytes payload;
+      layout_ = parse_record(record, &payload).layout;
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::Io) throw;
     }
   }
-  if (layout_.is_set()) layout_known_.store(true, std::memory_order_release);
+  if (layout_.is_set()) {
+    layout_known_.store(true, std::memory_order_release);
+  } else if (index_.durable_chunks() > 0) {
+    fail(ErrorCode::Checksum,
+         "%s: all %llu chunks are damaged, and nothing else tells the dtype and shape of its rows",
+         storage_->name().c_str(), ull{chunks()});
+  }
 }
 
 const RowLayout& Reader::layout() const noexcept {
@@ -180,9 +184,10 @@ ChunkInfo Reader::chunk_info(std::uint64_t chunk) const {
 
 bool Reader::refresh() {
   const std::lock_guard lock(refresh_mutex_);
-  if (!index_.refresh()) return false;
+  const std::uint64_t before = rows();
+  index_.refresh();
   if (!layout_known_.load(std::memory_order_relaxed)) load_layout();
-  return true;
+  return rows() > before;
 }
 
 void Reader::verify_chunk(std::uint64_t chunk) const {

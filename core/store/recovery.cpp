@@ -13,8 +13,6 @@
 namespace cdd {
 namespace {
 
-using Slots = std::vector<std::optional<Slot>>;
-
 bool record_holds(const Storage& storage, std::uint64_t salt, std::uint64_t chunk, const Slot& slot,
                   std::uint64_t file_bytes) {
   if (slot.size < kMinRecordBytes || slot.offset > file_bytes || slot.size > file_bytes - slot.offset)
@@ -27,31 +25,17 @@ bool record_holds(const Storage& storage, std::uint64_t salt, std::uint64_t chun
          stored == check32(CheckDomain::Record, salt, chunk, record.first(checked));
 }
 
-// How many chunks of an unclean file are kept. `tail` are the slots of the last block, from `first` on.
+// How many chunks of an unclean file are kept.
 std::uint64_t surviving_chunks(const Storage& storage, std::uint64_t salt, const BlockWalk& walk,
-                               const Slots& tail, std::uint64_t first) {
-  const auto slot_at = [&](std::uint64_t chunk) {
-    return chunk >= first ? tail[static_cast<std::size_t>(chunk - first)] : walk.read_slots(chunk, 1).front();
-  };
-  const std::uint64_t n = first + tail.size();
-  std::uint64_t synced = n;  // the last SYNCED slot: all before it is durable
-  while (synced > 0) {
-    const auto slot = slot_at(--synced);
-    if (slot && slot->has(slot_flags::kSynced)) break;
-  }
+                               const BlockWalk::Tail& tail) {
   const std::uint64_t file_bytes = storage.size();
-  std::uint64_t cut = synced;
-  for (std::uint64_t chunk = synced; chunk < n; ++chunk) {
-    const auto slot = slot_at(chunk);
+  std::uint64_t whole = tail.durable_chunks;
+  for (std::uint64_t chunk = tail.durable_chunks; chunk < tail.unbroken_chunks; ++chunk) {
+    const auto slot = walk.read_slots(chunk, 1).front();
     if (!slot || !record_holds(storage, salt, chunk, *slot, file_bytes)) break;
-    cut = chunk + 1;
+    if (slot->has(slot_flags::kEnd)) whole = chunk + 1;
   }
-  while (cut > synced) {
-    const auto slot = slot_at(cut - 1);
-    if (slot && slot->has(slot_flags::kEnd)) break;
-    --cut;
-  }
-  return cut;
+  return whole;
 }
 
 }  // namespace
@@ -68,9 +52,8 @@ IndexWriter IndexWriter::recover(Storage& storage, const Metadata& metadata, std
     }
   }
   const BlockWalk::Tail tail = walk.scan_tail();
-  const std::uint64_t tail_first = geometry.first_chunk(walk.blocks().size() - 1);
-  std::uint64_t kept = tail_first + tail.slots.size();
-  if (!tail.clean) kept = surviving_chunks(storage, writer.salt_, walk, tail.slots, tail_first);
+  const std::uint64_t kept =
+      tail.clean ? tail.durable_chunks : surviving_chunks(storage, writer.salt_, walk, tail);
   if (tail.clean && tail.end > storage.size()) {
     fail(ErrorCode::Truncated, "%s was cut: it was closed with %llu bytes and has %llu",
          storage.name().c_str(), static_cast<unsigned long long>(tail.end),

@@ -76,13 +76,14 @@ std::unique_ptr<Writer> Writer::create(std::shared_ptr<Storage> storage, const W
 
 std::unique_ptr<Writer> Writer::open(std::shared_ptr<Storage> storage, const WriterOptions& options) {
   check_options(options);
-  // The reader knows the layout of a file that was created without one.
-  const Reader reader(storage);
-  const Header& header = reader.header();
+  const Header header = read_header(*storage);
   if (header.metadata.readonly_compatible != 0) {
     fail(ErrorCode::Unsupported, "%s has features 0x%x that this version cannot write",
          storage->name().c_str(), header.metadata.readonly_compatible);
   }
+  IndexWriter index = IndexWriter::recover(*storage, header.metadata, header.first_block);
+  // The reader knows the layout of a file that was created without one, once the file is recovered.
+  const Reader reader(storage);
   WriterOptions merged = options;
   if (reader.layout().is_set()) {
     if (options.layout.is_set() && !(options.layout == reader.layout())) {
@@ -92,7 +93,6 @@ std::unique_ptr<Writer> Writer::open(std::shared_ptr<Storage> storage, const Wri
     merged.layout = reader.layout();
   }
   if (merged.chunk_rows == 0) merged.chunk_rows = header.metadata.chunk_rows;
-  IndexWriter index = IndexWriter::recover(*storage, header.metadata, header.first_block);
   return std::unique_ptr<Writer>(new Writer(storage, merged, header, std::move(index)));
 }
 

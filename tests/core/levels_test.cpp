@@ -121,7 +121,8 @@ Book random_book(std::uint32_t n_rows, std::uint32_t slots, std::uint32_t featur
         const std::size_t at = random() % slots, from = random() % slots;
         if (random() % 3 == 0) {
           book.erase(book.begin() + static_cast<std::ptrdiff_t>(from));
-          book.insert(book.begin() + static_cast<std::ptrdiff_t>(at), level(100 + 0.5 * (random() % 200)));
+          book.insert(book.begin() + static_cast<std::ptrdiff_t>(at),
+                      level(100 + 0.5 * static_cast<double>(random() % 200)));
         } else {
           book[at] = level(book[at][0]);
         }

@@ -1,0 +1,77 @@
+# The crash simulation against a core in which one step of the protocol is wrong. It must find a violation: a
+# simulation that no wrong protocol fails would prove nothing.
+#
+# A mutant is one source with one piece replaced, made in the build directory and linked before the library, so the
+# core itself knows nothing of mutants. A piece that is not found exactly once stops the configuration: mutants follow
+# the code.
+function(cdd_add_mutant name file original replacement)
+  file(READ "${PROJECT_SOURCE_DIR}/${file}" text)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${file}")
+  string(FIND "${text}" "${original}" first)
+  string(FIND "${text}" "${original}" last REVERSE)
+  if(first EQUAL -1 OR NOT first EQUAL last)
+    message(FATAL_ERROR "mutant ${name}: ${file} does not have this exactly once:\n${original}")
+  endif()
+  string(REPLACE "${original}" "${replacement}" text "${text}")
+  set(mutated "${CMAKE_CURRENT_BINARY_DIR}/mutants/${name}.cpp")
+  file(CONFIGURE OUTPUT "${mutated}" CONTENT "${text}" @ONLY)
+  add_executable(mutant_${name} tests/core/crash_sim.cpp "${mutated}")
+  target_link_libraries(mutant_${name} PRIVATE crash_simulator cdd_core cdd_flags cdd::blake3 cdd::xxhash)
+  add_test(NAME Mutant.${name} COMMAND mutant_${name} 500000 1)
+  set_tests_properties(Mutant.${name} PROPERTIES PASS_REGULAR_EXPRESSION "VIOLATED ")
+endfunction()
+
+cdd_add_mutant(SealBeforeSync core/store/index_writer.cpp
+"    storage_->sync();
+    at_.synced = true;
+    whole_.synced = true;
+    committed_chunks_ = at_.chunks;
+    seal_full_blocks();"
+"    seal_full_blocks();
+    storage_->sync();
+    at_.synced = true;
+    whole_.synced = true;
+    committed_chunks_ = at_.chunks;")
+
+cdd_add_mutant(NoScrubOfSlots core/store/index_writer.cpp
+"if (found.size() == bytes && std::memcmp(found.data(), kZeros, bytes) == 0) continue;"
+"if (found.size() <= bytes) continue;")
+
+cdd_add_mutant(RecoveryWithoutRecordCheck core/store/recovery.cpp
+"return stored == slot.record_check &&"
+"return stored != ~slot.record_check ||")
+
+cdd_add_mutant(SyncedAlways core/store/index_writer.cpp
+"slot.flags = (next.synced ? slot_flags::kSynced : 0) |"
+"slot.flags = slot_flags::kSynced |")
+
+cdd_add_mutant(CommitBeforeSync core/store/index_writer.cpp
+"  commit();
+  try {
+    put_close_slot();"
+"  try {
+    put_close_slot();")
+
+cdd_add_mutant(LinkPastTheEndFatal core/store/block_walk.cpp
+"if (is_sealed(k)) {"
+"if (is_sealed(k) || next) {")
+
+cdd_add_mutant(AcknowledgeBeforeSync core/store/index_writer.cpp
+"    storage_->sync();
+    at_.synced = true;
+    whole_.synced = true;"
+"    at_.synced = true;
+    whole_.synced = true;")
+
+cdd_add_mutant(NoSyncAfterRecovery core/store/recovery.cpp
+"  storage.sync();
+  return writer;"
+"  return writer;")
+
+cdd_add_mutant(NoSlotCheck core/format/slot.cpp
+"if (stored != check32(CheckDomain::Slot, salt, key, {bytes, kCheckAt})) return"
+"if (stored == 0 && check32(CheckDomain::Slot, salt, key, {bytes, kCheckAt}) != 0) return")
+
+cdd_add_mutant(StaleLink core/store/index_writer.cpp
+"const std::uint64_t end = std::uint64_t{geometry_.capacity(block)} + 1;"
+"const std::uint64_t end = std::uint64_t{geometry_.capacity(block)};")
