@@ -53,7 +53,8 @@ bool is_plain_block(const std::byte* block_header) noexcept {
   const auto type = static_cast<BlockType>(load<std::uint16_t>(block_header + 4));
   // Plain blocks are sealed; a slot block whose header was torn is not, and must not pass for one.
   const bool sealed = load<std::uint64_t>(block_header + kBlockHashAt) != 0;
-  return sealed && (type == BlockType::Offsets || type == BlockType::OffsetsLz4);
+  const bool sized = load<std::uint32_t>(block_header) > kBlockHeaderBytes;
+  return sized && sealed && (type == BlockType::Offsets || type == BlockType::OffsetsLz4);
 }
 
 PlainBlock read_plain_block(const Storage& storage, std::uint64_t offset, std::uint32_t capacity,
