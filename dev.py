@@ -134,18 +134,20 @@ def distribution() -> str:
     return next((d for name in " ".join(names).split() for d in HIGHWAY_SOURCE if d == name), "")
 
 
-def apt_install(packages: list[str]) -> None:
-    command = ["apt-get", "install", "-y", "--no-install-recommends", *packages]
-    root: list[str] = []
+def as_root(*commands: list[str]) -> None:
+    prefix: list[str] = []
     if os.geteuid() != 0:
         if not shutil.which("sudo"):
-            fail(f"no root rights and no sudo; as root run:\n  apt-get update && {shlex.join(command)}")
-        root = ["sudo", *(["-n"] if os.environ.get("CI") or not sys.stdin.isatty() else [])]
-        run(*root, "true")  # asks for the password here, not into the log
-    root += ["env", "DEBIAN_FRONTEND=noninteractive"]
+            fail(f"no root rights and no sudo; as root run:\n  {' && '.join(map(shlex.join, commands))}")
+        prefix = ["sudo", *(["-n"] if os.environ.get("CI") or not sys.stdin.isatty() else [])]
+        run(*prefix, "true")  # asks for the password here, not into the log
+    for command in commands:
+        quietly(*prefix, "env", "DEBIAN_FRONTEND=noninteractive", *command)
+
+
+def apt_install(packages: list[str]) -> None:
     say(f"installing {' '.join(packages)}")
-    quietly(*root, "apt-get", "update")
-    quietly(*root, *command)
+    as_root(["apt-get", "update"], ["apt-get", "install", "-y", "--no-install-recommends", *packages])
 
 
 def installed(packages: list[str]) -> set[str]:
@@ -161,10 +163,8 @@ def need_system() -> None:
         if missing:
             fail(f"{' and '.join(missing)} not found\n{INSTALL_HINT}")
     else:
-        tools = {"g++": "g++", "cmake": "cmake", "ninja": "ninja-build"}
+        tools = {os.environ.get("CXX", "g++"): "g++", "cmake": "cmake", "ninja": "ninja-build"}
         wanted = [package for tool, package in tools.items() if not output(tool, "--version")]
-        if "CXX" in os.environ and "g++" in wanted:
-            wanted.remove("g++")
         wanted += sorted(set(LIBRARIES) - installed(LIBRARIES))
         if not Path(sysconfig.get_path("include"), "Python.h").exists():
             wanted.append("python3-dev")
@@ -180,11 +180,12 @@ def need_highway() -> None:
     prefixes = [DEPS, *map(Path, os.environ.get("CMAKE_PREFIX_PATH", "").split(os.pathsep))]
     if any((prefix / "lib/cmake/hwy/hwy-config.cmake").exists() for prefix in prefixes):
         return
-    present = version_in(output("dpkg-query", "-Wf", "${Version}", "libhwy-dev"))
-    offered = version_in(re.sub(r"(?s).*Candidate:", "", output("apt-cache", "policy", "libhwy-dev")))
-    if present >= HIGHWAY_MIN:
+    if version_in(output("dpkg-query", "-Wf", "${Version}", "libhwy-dev")) >= HIGHWAY_MIN:
         return
-    if offered >= HIGHWAY_MIN:
+    if not output("apt-cache", "policy", "libhwy-dev"):  # images come without apt's lists
+        as_root(["apt-get", "update"])
+    offered = re.sub(r"(?s).*Candidate:", "", output("apt-cache", "policy", "libhwy-dev"))
+    if version_in(offered) >= HIGHWAY_MIN:
         apt_install(["libhwy-dev"])
     else:
         build_highway()
@@ -193,15 +194,12 @@ def need_highway() -> None:
 def mirror_of(system: str, component: str) -> str:
     """The address that this machine's apt takes the distribution's own packages from."""
     fields = "$(ORIGIN) $(RELEASE) $(COMPONENT) $(REPO_URI)"
-    for line in output("apt-get", "indextargets", "--format", fields, "Created-By: Packages").splitlines():
-        match line.split():
-            # A release with a suffix (-updates, -security) can lie elsewhere.
-            case [origin, release, part, uri] if (origin.lower(), part) == (
-                system,
-                component,
-            ) and release.isalnum():
-                return uri
-    fail(f"Highway is too old here and apt has no {system} mirror with a newer one's source\n{INSTALL_HINT}")
+    targets = output("apt-get", "indextargets", "--format", fields, "Created-By: Packages")
+    # A release with a suffix (-updates, -security) can lie elsewhere.
+    found = re.search(rf"(?im)^{system} \w+ {component} (\S+)$", targets)
+    if not found:
+        fail(f"apt has no {system} mirror to take a newer Highway's source from\n{INSTALL_HINT}")
+    return found[1]
 
 
 def build_highway() -> None:
