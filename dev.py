@@ -226,7 +226,7 @@ def build_highway() -> None:
         apt = ["apt-get", *(f"-o{key}={value}" for key, value in options.items())]
         quietly(*apt, "update", cwd=work)
         quietly(*apt, "source", "--download-only", "highway", cwd=work)
-        (archive,) = work.glob("highway_*.orig.tar.*")
+        (archive,) = work.glob("highway_*.orig.tar.[gx]z")
         quietly("tar", "-xf", archive, "--strip-components=1", "-C", "highway", cwd=work)
         switches = """-G Ninja -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF -DCMAKE_INSTALL_LIBDIR=lib
             -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DBUILD_TESTING=OFF -DHWY_ENABLE_TESTS=OFF
