@@ -186,6 +186,12 @@ def test_text_holds_nothing_of_one_machine_or_day(path: Path) -> None:
         assert not found, f"{what} in line {text.count(chr(10), 0, found.start()) + 1}: {found[0]}"
 
 
+@by_name([p for p in text_files() if p.suffix == ".md"])
+def test_links_lead_to_files(path: Path) -> None:
+    targets = re.findall(r"\]\(([^)#\s]+)", path.read_text())
+    assert [t for t in targets if "://" not in t and not (path.parent / t).exists()] == []
+
+
 def test_every_source_is_built() -> None:
     cmake = "".join(
         p.read_text() for p in [ROOT / "CMakeLists.txt", *files(".cmake", ".txt", folders=("cmake", "tests"))]
