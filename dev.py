@@ -38,10 +38,11 @@ HIGHWAY_SOURCE = {
     "debian": ("trixie", "main", "/usr/share/keyrings/debian-archive-keyring.gpg"),
     "ubuntu": ("resolute", "universe", "/usr/share/keyrings/ubuntu-archive-keyring.gpg"),
 }
-LIBRARIES = ["libzstd-dev", "liblz4-dev", "librust-blake3-dev", "libxxhash-dev", "libtbb-dev", "libgtest-dev"]
+LIBRARIES = ["libzstd-dev", "liblz4-dev", "librust-blake3-dev", "libxxhash-dev", "libtbb-dev"]
+LIBRARIES += ["libgtest-dev", "zlib1g-dev"]  # the tests' own
 INSTALL_HINT = """\
 The build needs a C++20 compiler, CMake 3.25 or newer, Ninja, and with their headers the libraries
-zstd, lz4, BLAKE3 (in C), Highway 1.2 or newer, xxhash, oneTBB and GoogleTest.
+zstd, lz4, BLAKE3 (in C), Highway 1.2 or newer, xxhash, oneTBB; for the tests GoogleTest and zlib.
   Debian, Ubuntu   python3 dev.py build, as root or with sudo, installs them
   macOS            brew install cmake ninja zstd lz4 blake3 highway xxhash tbb googletest
   with vcpkg       set CDD_VCPKG_ROOT to its folder; compiler, CMake and Ninja must be there already"""
