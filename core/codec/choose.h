@@ -1,7 +1,7 @@
 // Which plan a chunk gets, by measuring: a trial encodes the chunk with every candidate and keeps the
-// cheapest. The first chunk is a trial, then one in 16, 64, 256, 1024 as long as the winner stays the same; a
-// new winner, or compression that drifts by a fifth, starts over. Chunks between trials are encoded once, by
-// the winner.
+// cheapest. The first chunk is a trial, then one in 16, 64, 256, 1024 as long as the winner stays the same;
+// compression that drifts by a fifth starts over. Chunks between trials are encoded once, by the winner, and
+// candidates that were far off are left out of the trials until the next that is for all.
 //
 // A chunk that nothing shrinks is stored raw (not when a cast to float16 was asked for: then every chunk is
 // cast). What was chosen is in the record; decoding knows nothing of this.
@@ -32,18 +32,22 @@ class Chooser {
   EncodedChunk encode(Bytes rows, std::uint32_t n_rows, const ChunkPlace& place, std::vector<std::byte>& out);
 
  private:
+  struct Candidate {
+    ChunkPlan plan;
+    bool rival = true;  // not far off in the last trial of all
+  };
   struct Chunk;  // the arguments of encode
 
   EncodedChunk encode_as(const ChunkPlan& plan, const Chunk& chunk, std::vector<std::byte>& into) const;
-  EncodedChunk try_all(const Chunk& chunk);
+  EncodedChunk try_candidates(const Chunk& chunk);
   void note_share(double share, bool after_trial);
 
   RowLayout layout_;
-  std::vector<ChunkPlan> plans_;
+  std::vector<Candidate> candidates_;
   Profile profile_;
   bool lossless_;
   std::size_t winner_ = 0;
-  std::uint32_t interval_ = 0;     // chunks from the last trial to the next
+  std::uint32_t interval_ = 0;     // chunks from the last trial to the next; 0: start over
   std::uint32_t until_trial_ = 0;  // chunks; 0: the next chunk is a trial
   double recent_share_ = 0;        // stored / raw bytes, smoothed over some 8 chunks
   double settled_share_ = 0;       // the same after the last trial
