@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::uint32_t kFirstInterval = 16;
 constexpr std::uint32_t kLastInterval = 1024;
+constexpr std::uint32_t kFullInterval = 256;
 constexpr double kRivalCost = 1.5;  // times the winner's
 constexpr double kDrift = 0.2;
 constexpr double kSmoothing = 1.0 / 8;
@@ -74,7 +75,7 @@ double reading_cost(Profile profile, const ChunkPlan& plan, const EncodedChunk& 
 }
 
 Chooser::Chooser(const RowLayout& layout, std::vector<ChunkPlan> plans, Profile profile)
-    : layout_(layout), profile_(profile) {
+    : layout_(layout), profile_(profile), since_full_(kFullInterval) {
   lossless_ = std::ranges::none_of(plans, [](const ChunkPlan& plan) { return plan.float16.enabled; });
   for (const ChunkPlan& plan : plans) candidates_.push_back({plan});
 }
@@ -82,11 +83,11 @@ Chooser::Chooser(const RowLayout& layout, std::vector<ChunkPlan> plans, Profile 
 EncodedChunk Chooser::encode(Bytes rows, std::uint32_t n_rows, const ChunkPlace& place,
                              std::vector<std::byte>& out) {
   const Chunk chunk{rows, n_rows, place};
-  bool trial = until_trial_ == 0;
+  bool trial = trial_is_due();
   EncodedChunk best = trial ? try_candidates(chunk) : encode_as(candidates_[winner_].plan, chunk, record_);
   if (!trial && best.record_bytes == 0 && candidates_.size() > 1) {  // the winner declined
     trial = true;
-    interval_ = 0;
+    since_full_ = kFullInterval;
     best = try_candidates(chunk);
   }
   ChunkPlan raw;
@@ -109,7 +110,7 @@ EncodedChunk Chooser::encode_as(const ChunkPlan& plan, const Chunk& chunk,
 
 EncodedChunk Chooser::try_candidates(const Chunk& chunk) {
   constexpr double kNever = std::numeric_limits<double>::infinity();
-  const bool all = interval_ == 0 || interval_ == kLastInterval;
+  const bool all = since_full_ >= kFullInterval;
   EncodedChunk best;
   double best_cost = kNever;
   std::size_t winner = winner_;
@@ -129,20 +130,24 @@ EncodedChunk Chooser::try_candidates(const Chunk& chunk) {
   for (std::size_t i = 0; all && i < candidates_.size(); ++i) {
     candidates_[i].rival = costs[i] <= kRivalCost * best_cost;
   }
-  interval_ = winner == winner_ && interval_ != 0 ? std::min(interval_ * 4, kLastInterval) : kFirstInterval;
-  until_trial_ = interval_;
+  const bool stable = winner == winner_ && since_trial_ >= interval_ && interval_ != 0;
+  interval_ = stable ? std::min(interval_ * 4, kLastInterval) : kFirstInterval;
+  since_trial_ = 0;
+  if (all) since_full_ = 0;
   winner_ = winner;
   return best;
+}
+
+bool Chooser::trial_is_due() const {
+  const bool drifted = std::fabs(recent_share_ - settled_share_) > kDrift * settled_share_;
+  return since_trial_ >= (drifted ? std::min(interval_, kFirstInterval) : interval_);
 }
 
 void Chooser::note_share(double share, bool after_trial) {
   recent_share_ = recent_share_ == 0 ? share : recent_share_ + kSmoothing * (share - recent_share_);
   if (after_trial) settled_share_ = recent_share_;
-  --until_trial_;
-  if (std::fabs(recent_share_ - settled_share_) > kDrift * settled_share_) {
-    interval_ = 0;
-    until_trial_ = 0;
-  }
+  ++since_trial_;
+  ++since_full_;
 }
 
 }  // namespace cdd
