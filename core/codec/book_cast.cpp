@@ -59,7 +59,7 @@ void cast_rows(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, const 
 
 void uncast_rows(const RowLayout& layout, std::uint32_t n_rows, const BookScale& scale,
                  const std::uint16_t* halves, std::byte* out) {
-  if (scale.normalise == Normalise::None && scale.size_scale == 1.0f) {
+  if (scale.mids == nullptr && scale.size_scale == 1.0f) {
     return simd::half_to_float(halves, std::size_t{layout.row_items()} * n_rows, out);
   }
   const std::size_t items = layout.row_items();

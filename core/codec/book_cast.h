@@ -11,9 +11,8 @@ namespace cdd {
 
 // What turns float16 rows back into float32: stored beside them.
 struct BookScale {
-  Normalise normalise = Normalise::None;
   float size_scale = 1.0f;
-  const float* mids = nullptr;  // one for each row when normalise is Mid
+  const float* mids = nullptr;  // one for each row; null when prices are not normalised
 };
 
 // Casts n_rows of (D, F) float32 rows to `halves`. Mid also fills mids[n_rows]. Throws InvalidArgument for

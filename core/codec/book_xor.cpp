@@ -53,8 +53,7 @@ std::size_t encode_half(const RowLayout& layout, Bytes rows, std::uint32_t n_row
   auto* mids = reinterpret_cast<float*>(work + rows.size());
   auto* halves = reinterpret_cast<std::uint16_t*>(work + rows.size() + mid_bytes);
   cast_rows(layout, rows, n_rows, context.float16, {mids, mid_bytes / sizeof(float)}, halves);
-  uncast_rows(layout, n_rows, {context.float16.normalise, context.float16.size_scale, mids}, halves,
-              returned);
+  uncast_rows(layout, n_rows, {context.float16.size_scale, by_mid ? mids : nullptr}, halves, returned);
   context.cast_error = cast_error(layout, rows, {returned, rows.size()});
   context.flags |= chunk_flags::kDownCast16;
 
@@ -141,7 +140,7 @@ void decode_half(const RowLayout& layout, std::uint32_t n_rows, Bytes payload, R
   if (by_mid) simd::join_planes(mid_planes.data() + range.first, n_rows, range.count, sizeof(float), work);
   simd::join_xor_rows(shape_of(layout, n_rows, 2, header.segment_rows), planes, range.first, range.count,
                       as_bytes(halves));
-  uncast_rows(layout, static_cast<std::uint32_t>(range.count), {header.normalise, size_scale, mids}, halves,
+  uncast_rows(layout, static_cast<std::uint32_t>(range.count), {size_scale, by_mid ? mids : nullptr}, halves,
               out);
 }
 

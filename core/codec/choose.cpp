@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "core/base/scratch.h"
@@ -12,12 +13,14 @@ namespace {
 
 constexpr std::uint32_t kFirstInterval = 16;
 constexpr std::uint32_t kLastInterval = 1024;
+constexpr std::uint32_t kFullInterval = 256;
+constexpr double kRivalCost = 1.5;  // times the winner's
 constexpr double kDrift = 0.2;
 constexpr double kSmoothing = 1.0 / 8;
 constexpr double kReadNs = 1.0;  // a stored byte, read at 1 GB/s
 
 // Time of one decoding step: ns for each byte it makes and for each byte it takes. Fitted to whole-chunk
-// reads of real books (64 and 256 rows a chunk) on one core with AVX-512.
+// reads of real books, 64 rows a chunk (NUMERIC: series), one Zen 4 core; only their proportions matter.
 struct StepCost {
   double made;
   double taken;
@@ -26,9 +29,9 @@ struct StepCost {
 constexpr StepCost compressor_cost(Compressor compressor) {
   switch (compressor) {
     case Compressor::Lz4:
-      return {0.10, 1.4};
+      return {0.01, 0.72};
     case Compressor::Zstd:
-      return {0.22, 3.9};
+      return {0.045, 2.9};
     case Compressor::None:
       break;
   }
@@ -38,21 +41,19 @@ constexpr StepCost compressor_cost(Compressor compressor) {
 constexpr StepCost codec_cost(const ChunkPlan& plan) {
   switch (plan.codec->id) {
     case CodecId::Levels:
-      return {0.10, 1.5};
+      return {0.04, 1.2};
     case CodecId::Numeric:
-      return {0.10, 0.5};
+      return {0.06, 1.5};
     case CodecId::OkxObF16:
-      return {0.06, 0};
-    case CodecId::GenericOb:
-      return {plan.float16.enabled ? 0.06 : 0.03, 0};
     case CodecId::OkxObF32:
-      return {0.03, 0};
+    case CodecId::GenericOb:
+      return {0.04, 0};
     case CodecId::Raw:
-      return {0.03, 0};
+      return {0.02, 0};
     case CodecId::Bytes:
       break;
   }
-  return {plan.byte_planes ? 0.03 : 0, 0};  // plain rows decompress straight into place
+  return {plan.byte_planes ? 0.04 : 0, 0};  // plain rows decompress straight into place
 }
 
 }  // namespace
@@ -74,18 +75,20 @@ double reading_cost(Profile profile, const ChunkPlan& plan, const EncodedChunk& 
 }
 
 Chooser::Chooser(const RowLayout& layout, std::vector<ChunkPlan> plans, Profile profile)
-    : layout_(layout), plans_(std::move(plans)), profile_(profile) {
-  lossless_ = std::ranges::none_of(plans_, [](const ChunkPlan& plan) { return plan.float16.enabled; });
+    : layout_(layout), profile_(profile), since_full_(kFullInterval) {
+  lossless_ = std::ranges::none_of(plans, [](const ChunkPlan& plan) { return plan.float16.enabled; });
+  for (const ChunkPlan& plan : plans) candidates_.push_back({plan});
 }
 
 EncodedChunk Chooser::encode(Bytes rows, std::uint32_t n_rows, const ChunkPlace& place,
                              std::vector<std::byte>& out) {
   const Chunk chunk{rows, n_rows, place};
-  bool trial = until_trial_ == 0;
-  EncodedChunk best = trial ? try_all(chunk) : encode_as(plans_[winner_], chunk, record_);
-  if (!trial && best.record_bytes == 0) {  // the winner declined
+  bool trial = trial_is_due();
+  EncodedChunk best = trial ? try_candidates(chunk) : encode_as(candidates_[winner_].plan, chunk, record_);
+  if (!trial && best.record_bytes == 0 && candidates_.size() > 1) {  // the winner declined
     trial = true;
-    best = try_all(chunk);
+    since_full_ = kFullInterval;
+    best = try_candidates(chunk);
   }
   ChunkPlan raw;
   raw.codec = &kRawCodec;
@@ -105,35 +108,46 @@ EncodedChunk Chooser::encode_as(const ChunkPlan& plan, const Chunk& chunk,
   return encode_chunk(layout_, chunk.rows, chunk.n_rows, plan, chunk.place, MutableBytes(into).first(bound));
 }
 
-EncodedChunk Chooser::try_all(const Chunk& chunk) {
+EncodedChunk Chooser::try_candidates(const Chunk& chunk) {
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  const bool all = since_full_ >= kFullInterval;
   EncodedChunk best;
-  double best_cost = 0;
+  double best_cost = kNever;
   std::size_t winner = winner_;
-  for (std::size_t i = 0; i < plans_.size(); ++i) {
-    const EncodedChunk tried = encode_as(plans_[i], chunk, rival_);
+  std::vector<double> costs(candidates_.size(), kNever);
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    const ChunkPlan& plan = candidates_[i].plan;
+    if (!all && !candidates_[i].rival) continue;
+    const EncodedChunk tried = encode_as(plan, chunk, rival_);
     if (tried.record_bytes == 0) continue;
-    const double cost = reading_cost(profile_, plans_[i], tried, chunk.rows.size());
-    if (best.record_bytes != 0 && cost >= best_cost) continue;
+    costs[i] = reading_cost(profile_, plan, tried, chunk.rows.size());
+    if (costs[i] >= best_cost) continue;
     best = tried;
-    best_cost = cost;
+    best_cost = costs[i];
     winner = i;
     std::swap(record_, rival_);
   }
-  const bool stable = winner == winner_ && interval_ != 0;
+  for (std::size_t i = 0; all && i < candidates_.size(); ++i) {
+    candidates_[i].rival = costs[i] <= kRivalCost * best_cost;
+  }
+  const bool stable = winner == winner_ && since_trial_ >= interval_ && interval_ != 0;
   interval_ = stable ? std::min(interval_ * 4, kLastInterval) : kFirstInterval;
-  until_trial_ = interval_;
+  since_trial_ = 0;
+  if (all) since_full_ = 0;
   winner_ = winner;
   return best;
+}
+
+bool Chooser::trial_is_due() const {
+  const bool drifted = std::fabs(recent_share_ - settled_share_) > kDrift * settled_share_;
+  return since_trial_ >= (drifted ? std::min(interval_, kFirstInterval) : interval_);
 }
 
 void Chooser::note_share(double share, bool after_trial) {
   recent_share_ = recent_share_ == 0 ? share : recent_share_ + kSmoothing * (share - recent_share_);
   if (after_trial) settled_share_ = recent_share_;
-  --until_trial_;
-  if (std::fabs(recent_share_ - settled_share_) > kDrift * settled_share_) {
-    interval_ = 0;
-    until_trial_ = 0;
-  }
+  ++since_trial_;
+  ++since_full_;
 }
 
 }  // namespace cdd

@@ -1,7 +1,8 @@
-// Which plan a chunk gets, by measuring: a trial encodes the chunk with every candidate and keeps the
-// cheapest. The first chunk is a trial, then one in 16, 64, 256, 1024 as long as the winner stays the same; a
-// new winner, or compression that drifts by a fifth, starts over. Chunks between trials are encoded once, by
-// the winner.
+// Which plan a chunk gets, by measuring: a trial encodes the chunk with several candidates and keeps the
+// cheapest; chunks between trials are encoded once, by the winner. The first chunk is a trial, then one in
+// 16, 64, 256, 1024 as long as the winner stays the same; a new winner, or compression that drifts by a
+// fifth, starts over. Trials closer than 256 chunks to one of all candidates leave out those that were far
+// off in it: a codec may encode at a tenth of the winner's speed.
 //
 // A chunk that nothing shrinks is stored raw (not when a cast to float16 was asked for: then every chunk is
 // cast). What was chosen is in the record; decoding knows nothing of this.
@@ -32,19 +33,25 @@ class Chooser {
   EncodedChunk encode(Bytes rows, std::uint32_t n_rows, const ChunkPlace& place, std::vector<std::byte>& out);
 
  private:
+  struct Candidate {
+    ChunkPlan plan;
+    bool rival = true;  // not far off in the last trial of all
+  };
   struct Chunk;  // the arguments of encode
 
   EncodedChunk encode_as(const ChunkPlan& plan, const Chunk& chunk, std::vector<std::byte>& into) const;
-  EncodedChunk try_all(const Chunk& chunk);
+  EncodedChunk try_candidates(const Chunk& chunk);
+  bool trial_is_due() const;
   void note_share(double share, bool after_trial);
 
   RowLayout layout_;
-  std::vector<ChunkPlan> plans_;
+  std::vector<Candidate> candidates_;
   Profile profile_;
   bool lossless_;
   std::size_t winner_ = 0;
   std::uint32_t interval_ = 0;     // chunks from the last trial to the next
-  std::uint32_t until_trial_ = 0;  // chunks; 0: the next chunk is a trial
+  std::uint32_t since_trial_ = 0;  // chunks
+  std::uint32_t since_full_;       // chunks since the last trial of all candidates
   double recent_share_ = 0;        // stored / raw bytes, smoothed over some 8 chunks
   double settled_share_ = 0;       // the same after the last trial
   std::vector<std::byte> record_;  // the chosen record of the current chunk; only grows

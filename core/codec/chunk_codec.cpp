@@ -57,6 +57,24 @@ void check_header(const RowLayout& layout, std::uint32_t n_rows, const RecordHea
   }
 }
 
+// Plain rows have nothing to undo: from row 0 on they decompress to where they belong. LZ4 can stop behind
+// the last row wanted.
+void decompress_rows(Compressor compressor, Bytes in, std::size_t row_bytes, std::size_t n_rows,
+                     RowRange range, std::byte* out) {
+  const auto first = static_cast<std::size_t>(range.first), count = static_cast<std::size_t>(range.count);
+  const bool stop_early = compressor == Compressor::Lz4 && first + count < n_rows;
+  const std::size_t made_rows = stop_early ? first + count : n_rows;
+  const bool in_place = made_rows == count;
+  const MutableBytes room =
+      in_place ? MutableBytes(out, count * row_bytes) : scratch(Stage::Compress).get(made_rows * row_bytes);
+  if (stop_early) {
+    decompress_lz4_front(in, room);
+  } else {
+    decompress(compressor, in, room);
+  }
+  if (!in_place) std::memcpy(out, room.data() + first * row_bytes, count * row_bytes);
+}
+
 // The rows asked for: decompresses into this thread's scratch, then undoes the transform into `out`.
 void decode_payload(const RowLayout& layout, std::uint32_t n_rows, const Codec& codec, std::uint64_t flags,
                     Bytes payload, RowRange range, std::byte* out) {
@@ -71,10 +89,8 @@ void decode_payload(const RowLayout& layout, std::uint32_t n_rows, const Codec& 
     fail(ErrorCode::Corrupt, "payload claims %llu bytes before compression for %llu raw ones",
          static_cast<unsigned long long>(size), static_cast<unsigned long long>(raw_bytes));
   }
-  // A whole chunk of plain rows has nothing to undo: it decompresses to where it belongs.
-  const bool plain = codec.id == CodecId::Bytes && (flags & cf::kBytePlanes) == 0;
-  if (plain && range.count == n_rows && size == raw_bytes) {
-    return decompress(compressor, reader.rest(), {out, static_cast<std::size_t>(size)});
+  if (codec.id == CodecId::Bytes && (flags & cf::kBytePlanes) == 0 && size == raw_bytes) {
+    return decompress_rows(compressor, reader.rest(), layout.row_bytes(), n_rows, range, out);
   }
   const MutableBytes transformed = scratch(Stage::Compress).get(static_cast<std::size_t>(size));
   decompress(compressor, reader.rest(), transformed);

@@ -127,4 +127,13 @@ void put_zstd_padding(MutableBytes out) noexcept {
   store<std::uint32_t>(out.data() + 4, static_cast<std::uint32_t>(out.size() - kFrameHeaderBytes));
 }
 
+void decompress_lz4_front(Bytes in, MutableBytes out) {
+  if (in.size() > INT32_MAX || out.size() > INT32_MAX) fail(ErrorCode::Corrupt, "LZ4 block over 2 GiB");
+  const int wanted = static_cast<int>(out.size());
+  const int n = LZ4_decompress_safe_partial(reinterpret_cast<const char*>(in.data()),
+                                            reinterpret_cast<char*>(out.data()), static_cast<int>(in.size()),
+                                            wanted, wanted);
+  if (n != wanted) fail(ErrorCode::Corrupt, "LZ4 block of %zu bytes is damaged", in.size());
+}
+
 }  // namespace cdd

@@ -21,6 +21,9 @@ std::size_t compress(Compressor compressor, Bytes in, MutableBytes out, int leve
 // Decompresses exactly out.size() bytes; anything else is Error{Corrupt}. Safe for untrusted input.
 void decompress(Compressor compressor, Bytes in, MutableBytes out);
 
+// Decompresses the first out.size() bytes of an LZ4 block that holds at least as many, and looks no further.
+void decompress_lz4_front(Bytes in, MutableBytes out);
+
 // The decompressed size that a zstd frame promises; Error{Corrupt} when it promises none.
 std::uint64_t zstd_content_bytes(Bytes frame);
 

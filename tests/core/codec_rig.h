@@ -135,6 +135,27 @@ inline void damage_record(const RowLayout& layout, std::uint32_t n_rows, Bytes r
   }
 }
 
+// A small deterministic book: asks up from 100, bids down, sizes and counts that change now and then.
+inline std::vector<float> small_book(std::uint32_t n_rows, std::uint32_t levels, std::uint32_t features) {
+  std::vector<float> book;
+  for (std::uint32_t r = 0; r < n_rows; ++r) {
+    for (std::uint32_t d = 0; d < levels; ++d) {
+      const bool bid = d >= levels / 2;
+      const auto depth = static_cast<float>(bid ? d - levels / 2 : d) + 1;
+      const float drift = static_cast<float>(r / 3) * 0.25f;
+      for (std::uint32_t f = 0; f < features; ++f) {
+        const float price = 100 + drift + (bid ? -depth : depth) * 0.5f;
+        book.push_back(f == 0 ? price : static_cast<float>((r / (d + 1) + f * 7 + d) % 13) * 1.5f);
+      }
+    }
+  }
+  return book;
+}
+
+inline Bytes bytes_of(const std::vector<float>& floats) {
+  return {as_bytes(floats.data()), floats.size() * sizeof(float)};
+}
+
 inline Buffer random_bytes(std::size_t n, unsigned seed) {
   std::mt19937 random(seed);
   Buffer bytes(n);

@@ -1,0 +1,98 @@
+// Records that were written once and must be readable for ever: tests/golden/NAME.record, for lossy ones also
+// NAME.rows, what they decode to. Files are never written anew (compressors may give other bytes tomorrow); a
+// run with CDD_WRITE_GOLDEN set writes those that do not exist yet.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "core/codec/plan.h"
+#include "tests/core/codec_rig.h"
+#include "tests/core/test_data.h"
+
+namespace cdd::test {
+namespace {
+
+struct Golden {
+  const char* name;
+  const char* codec;
+  RowLayout layout;
+  std::uint32_t n_rows;
+  Buffer rows;
+  Float16Options float16 = {};
+};
+
+RowLayout layout_of(Kind kind, std::vector<std::uint32_t> dims) { return RowLayout(kind, dims); }
+
+Buffer book_rows(std::uint32_t n_rows, std::uint32_t levels, std::uint32_t features) {
+  const std::vector<float> book = small_book(n_rows, levels, features);
+  const Bytes bytes = bytes_of(book);
+  return {bytes.begin(), bytes.end()};
+}
+
+// Items of any size that repeat and drift, so that every codec has something to do.
+template <class T>
+Buffer item_rows(std::size_t n) {
+  Buffer rows(n * sizeof(T));
+  for (std::size_t i = 0; i < n; ++i)
+    store<T>(rows.data() + i * sizeof(T), static_cast<T>(i / 8 * 3 + i * i % 5));
+  return rows;
+}
+
+std::vector<Golden> goldens() {
+  const RowLayout okx = layout_of(Kind::Float32, {50, 3});
+  const RowLayout book = layout_of(Kind::Float32, {6, 2});
+  return {
+      {"raw", "raw", layout_of(Kind::Int16, {}), 50, item_rows<std::int16_t>(50)},
+      {"lz4", "lz4", layout_of(Kind::Int32, {}), 300, item_rows<std::int32_t>(300)},
+      {"zstd", "zstd", layout_of(Kind::UInt8, {7}), 100, item_rows<std::uint8_t>(700)},
+      {"planes_lz4", "planes+lz4", layout_of(Kind::Float64, {5}), 60, item_rows<double>(300)},
+      {"planes_zstd", "planes+zstd", layout_of(Kind::Complex64, {3}), 50, item_rows<float>(300)},
+      {"okx_ob_f32_lz4", "okx_ob_f32+lz4", okx, 34, book_rows(34, 50, 3)},
+      {"okx_ob_f32_zstd", "okx_ob_f32+zstd", okx, 34, book_rows(34, 50, 3)},
+      {"okx_ob_f16_lz4", "okx_ob_f16+lz4", okx, 4, book_rows(4, 50, 3), {true, Normalise::None, 1}},
+      {"okx_ob_f16_zstd", "okx_ob_f16+zstd", okx, 4, book_rows(4, 50, 3), {true, Normalise::Mid, 3}},
+      {"generic_ob_lz4", "generic_ob+lz4", layout_of(Kind::Int16, {4, 3}), 70, item_rows<std::int16_t>(840)},
+      {"generic_ob_zstd", "generic_ob+zstd", layout_of(Kind::Float64, {4, 2}), 70, item_rows<double>(560)},
+      {"generic_ob_f16_lz4", "generic_ob+lz4", book, 40, book_rows(40, 6, 2), {true, Normalise::Mid, 0.7f}},
+      {"generic_ob_f16_zstd", "generic_ob+zstd", book, 40, book_rows(40, 6, 2), {true, Normalise::None, 7}},
+  };
+}
+
+void write_new(const std::filesystem::path& path, Bytes bytes) {
+  if (std::filesystem::exists(path)) return;
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+}
+
+TEST(Golden, OldRecordsDecodeToTheirRows) {
+  const std::filesystem::path folder = std::filesystem::path(CDD_SOURCE_DIR) / "tests" / "golden";
+  for (const Golden& golden : goldens()) {
+    SCOPED_TRACE(golden.name);
+    const std::filesystem::path path = folder / (std::string(golden.name) + ".record");
+    const std::filesystem::path rows_path = folder / (std::string(golden.name) + ".rows");
+    if (std::getenv("CDD_WRITE_GOLDEN") != nullptr) {
+      const ChunkPlan plan = plans_for(golden.codec, golden.layout, 3, golden.float16).at(0);
+      const Buffer record = encode_record(golden.layout, golden.rows, golden.n_rows, plan);
+      write_new(path, record);
+      if (golden.float16.enabled)
+        write_new(rows_path, decode_record(golden.layout, golden.n_rows, record, {0, golden.n_rows}));
+    }
+    const Buffer record = read_file(path);
+    EXPECT_LT(record.size(), 3072u);
+    const Buffer expected = golden.float16.enabled ? read_file(rows_path) : golden.rows;
+    Bytes payload;
+    const RecordHeader header = parse_record(record, &payload);
+    EXPECT_EQ(codec_name(header.type, header.flags), golden.codec);
+    for (const RowRange range : ranges_of(golden.n_rows)) {
+      for (const Verify verify : {Verify::Stored, Verify::Full}) {
+        EXPECT_TRUE(same(decode_record(golden.layout, golden.n_rows, record, range, verify),
+                         slice(expected, golden.layout, range)));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cdd::test
