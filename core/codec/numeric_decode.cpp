@@ -20,6 +20,10 @@ struct Stream {
   std::uint32_t first_item;  // of a row
   std::uint32_t reference;   // Stream, StreamPrevious
   std::uint64_t exception_base;
+  std::size_t n_table;      // 0: the integers are no indices
+  std::uint64_t table_first;
+  PackedArray table_gaps;
+  std::size_t table_at;     // in the decoder's tables
   PackedArray starts;       // what the predictor needs of the values before each segment
   PackedArray differences;  // Second
   PackedArray widths;       // of each block's values, or of its selectors
@@ -56,7 +60,7 @@ simd::NumericItem item_of(const Items& items, Representation representation) {
   fail(ErrorCode::Corrupt, "numeric representation %u does not suit the dtype", static_cast<unsigned>(representation));
 }
 
-void take_representation(ByteReader& in, const Items& items, unsigned bits, Stream* stream) {
+void take_representation(ByteReader& in, const Items& items, const Shape& shape, unsigned bits, Stream* stream) {
   const auto representation = static_cast<Representation>(bits & kRepresentationMask);
   stream->conversion = {item_of(items, representation)};
   if (representation == Representation::Quotient || representation == Representation::Product) {
@@ -68,6 +72,13 @@ void take_representation(ByteReader& in, const Items& items, unsigned bits, Stre
   if ((bits & kHasStep) != 0) {
     stream->conversion.step = take_varint(in);
     stream->conversion.offset = unzigzag(take_varint(in));
+  }
+  if ((bits & kHasTable) != 0) {
+    const std::uint64_t n = take_varint(in);
+    if (n == 0 || n > shape.values()) fail(ErrorCode::Corrupt, "numeric table of more entries than values");
+    stream->n_table = static_cast<std::size_t>(n);
+    stream->table_first = unzigzag(take_varint(in));
+    stream->table_gaps = PackedArray::take(in, stream->n_table - 1);
   }
 }
 
@@ -112,11 +123,11 @@ Stream take_stream(ByteReader& in, const Items& items, const Shape& shape, std::
   Stream s{};
   const unsigned first = in.take<std::uint8_t>();
   const unsigned second = in.take<std::uint8_t>();
-  if ((first & ~(kRepresentationMask | kHasStep | kHasPatches)) != 0 ||
+  if ((first & ~(kRepresentationMask | kHasStep | kHasPatches | kHasTable)) != 0 ||
       (second & ~(kPredictorMask | kHasBins | kHasExceptions)) != 0) {
     fail(ErrorCode::Corrupt, "numeric stream has unknown bits (0x%02x 0x%02x)", first, second);
   }
-  take_representation(in, items, first, &s);
+  take_representation(in, items, shape, first, &s);
   take_predictor(in, shape, self, second, &s);
   s.has_bins = (second & kHasBins) != 0;
   if (s.has_bins) take_bins(in, &s);
@@ -201,10 +212,13 @@ class Decoder {
     ByteReader in(payload);
     const Bytes order = orders_ ? in.take(shape_.streams) : Bytes();
     std::size_t before = 1;  // values that must fit in front of a segment
+    std::size_t table_entries = 0;
     for (std::uint32_t s = 0; s < shape_.streams; ++s) {
       Stream& stream = *new (streams_ + s) Stream(take_stream(in, items_, shape_, s));
       stream.first_item = orders_ ? std::to_integer<std::uint32_t>(order[s]) : s;
       if (stream.first_item >= shape_.streams) fail(ErrorCode::Corrupt, "numeric stream of item %u", stream.first_item);
+      stream.table_at = table_entries;
+      table_entries += stream.n_table;
       if (stream.predictor == Predictor::Row) before = shape_.width;
       keeps_values_ |= stream.predictor == Predictor::Stream || stream.predictor == Predictor::StreamPrevious;
     }
@@ -212,7 +226,10 @@ class Decoder {
     before_ = align_up(before, kVectorBytes / sizeof(T));
     buffer_values_ = before_ + most_blocks * kBlockValues + kVectorBytes / sizeof(T);
     const std::size_t buffers = keeps_values_ ? shape_.streams : 1;
-    values_ = reinterpret_cast<T*>(scratch(Stage::Transform).get(buffers * buffer_values_ * sizeof(T)).data());
+    const std::size_t all = buffers * buffer_values_ + table_entries;
+    values_ = reinterpret_cast<T*>(scratch(Stage::Transform).get(all * sizeof(T)).data());
+    tables_ = values_ + buffers * buffer_values_;
+    for (std::uint32_t s = 0; s < shape_.streams; ++s) fill_table(streams_[s]);
   }
 
   void decode() {
@@ -241,6 +258,21 @@ class Decoder {
     return Shape(items, n_rows, static_cast<std::uint32_t>(streams), segment_log2);
   }
 
+  void fill_table(const Stream& stream) const {
+    T* const table = tables_ + stream.table_at;
+    if (stream.n_table != 0) table[0] = static_cast<T>(stream.table_first);
+    for (std::size_t i = 1; i < stream.n_table; ++i) {
+      table[i] = static_cast<T>(table[i - 1] + static_cast<T>(stream.table_gaps[i - 1]));
+    }
+  }
+
+  // Indices to integers; one that is too large, which no encoder writes, becomes the last.
+  void look_up(const Stream& stream, T* values, std::size_t n) const {
+    const T* const table = tables_ + stream.table_at;
+    const T last = static_cast<T>(stream.n_table - 1);
+    for (std::size_t i = 0; i < n; ++i) values[i] = table[std::min(values[i], last)];
+  }
+
   void seek(Stream& stream, std::size_t block) const {
     while (stream.next_block < block) take_block(shape_, stream);
   }
@@ -265,6 +297,7 @@ class Decoder {
     prepare(stream, segment, values, &work);
     if (!decode_segment(work, values)) fail(ErrorCode::Corrupt, "numeric block is shorter than its values");
 
+    if (stream.n_table != 0) look_up(stream, values + skipped, n - skipped);
     const std::size_t out_row = first_row + skipped / shape_.width - range_.first;
     std::byte* const out = out_ + (out_row * items_.per_row + stream.first_item) * items_.bytes;
     convert(stream.conversion, values + skipped, n - skipped, out, shape_.streams);
@@ -336,6 +369,7 @@ class Decoder {
   Stream* streams_ = nullptr;
   simd::NumericBlock* blocks_ = nullptr;
   T* values_ = nullptr;
+  T* tables_ = nullptr;
   std::size_t before_ = 0;
   std::size_t buffer_values_ = 0;
   bool keeps_values_ = false;

@@ -241,6 +241,13 @@ void put_representation(const Represented& r, Writer& out) {
     out.varint(r.step);
     out.signed_varint(r.offset);
   }
+  if (!r.table.empty()) {
+    std::vector<std::uint64_t> gaps;
+    for (std::size_t i = 1; i < r.table.size(); ++i) gaps.push_back(r.table[i] - r.table[i - 1]);
+    out.varint(r.table.size());
+    out.signed_varint(r.table.front());
+    out.packed(gaps);
+  }
 }
 
 template <class T>
@@ -252,6 +259,7 @@ void put_stream(const Columns<T>& columns, std::uint32_t s, const Choice& c, std
   unsigned first = static_cast<unsigned>(r.representation);
   if (r.step != 1) first |= kHasStep;
   if (!r.patch_bits.empty()) first |= kHasPatches;
+  if (!r.table.empty()) first |= kHasTable;
   out.byte(first);
   out.byte(static_cast<unsigned>(c.predictor) | packed.flags());
   put_representation(r, out);

@@ -34,6 +34,7 @@ inline constexpr unsigned kHasOrder = 0x80;
 inline constexpr unsigned kRepresentationMask = 0x07;
 inline constexpr unsigned kHasStep = 0x08;
 inline constexpr unsigned kHasPatches = 0x10;
+inline constexpr unsigned kHasTable = 0x20;
 
 // Byte 1 of a stream: the predictor and the packing.
 enum class Predictor : std::uint8_t { None = 0, Previous = 1, Row = 2, Second = 3, Stream = 4, StreamPrevious = 5 };

@@ -7,8 +7,7 @@
 namespace cdd::numeric {
 namespace {
 
-constexpr std::size_t kSampled = 1024;       // residuals that bins are planned from
-constexpr std::size_t kWindowSampled = 192;  // and the window; a wider sweep, hence fewer
+constexpr std::size_t kSampled = 512;  // residuals that the packing is planned from
 constexpr std::uint8_t kNoBin = 255;
 // Bins must save this much to be worth their slower decoding.
 constexpr double kBinsMustSave = 0.03;
@@ -49,10 +48,7 @@ PackedStream<T>::PackedStream(const Shape& shape, const T* residuals) : shape_(s
   const std::size_t count = std::min(n, kSampled);
   for (std::size_t i = 0; i < count; ++i) sample[i] = sign_extend(residuals[probe(i, count, n)]);
   std::sort(sample.begin(), sample.begin() + static_cast<std::ptrdiff_t>(count));
-  std::array<std::int64_t, kWindowSampled> thinned;
-  const std::size_t thinned_count = std::min(count, kWindowSampled);
-  for (std::size_t i = 0; i < thinned_count; ++i) thinned[i] = sample[i * count / thinned_count];
-  const Packing window = plan_window({thinned.data(), thinned_count});
+  const Packing window = plan_window({sample.data(), count});
   const auto exception_width =
       bit_width(static_cast<std::uint64_t>(sample[count - 1]) - static_cast<std::uint64_t>(sample[0]));
 

@@ -8,7 +8,7 @@
 namespace cdd::numeric {
 namespace {
 
-constexpr std::size_t kMaxGroups = 40;  // runs of sorted values that the search for bins does not split
+constexpr std::size_t kMaxGroups = 32;  // runs of sorted values that the search for bins does not split
 constexpr double kBinHeaderBits = 24;   // a bin's share of the stream header, roughly
 
 struct Group {
@@ -40,52 +40,52 @@ std::size_t group(std::span<const std::int64_t> sorted, std::array<Group, kMaxGr
   return n;
 }
 
+// The middle one of a few of the values.
+std::uint64_t rough_median(std::span<const std::int64_t> sample) noexcept {
+  std::array<std::int64_t, 15> few;
+  const std::size_t count = std::min(sample.size(), few.size());
+  for (std::size_t i = 0; i < count; ++i) few[i] = sample[i * sample.size() / count];
+  const auto middle = few.begin() + static_cast<std::ptrdiff_t>(count / 2);
+  std::nth_element(few.begin(), middle, few.begin() + static_cast<std::ptrdiff_t>(count));
+  return static_cast<std::uint64_t>(*middle);
+}
+
 }  // namespace
 
-double estimate_bits(Sample sample) noexcept {
+double estimate_bits(std::span<const std::int64_t> sample) noexcept {
   if (sample.empty()) return 0;
-  const auto middle = sample.begin() + static_cast<std::ptrdiff_t>(sample.size() / 2);
-  std::nth_element(sample.begin(), middle, sample.end());
-  const auto centre = static_cast<std::uint64_t>(*middle);
-  std::array<std::uint32_t, 65> counts{};
+  const std::uint64_t centre = rough_median(sample);
+  std::array<std::uint16_t, 65> counts{};
   for (const std::int64_t v : sample) ++counts[bit_width(zigzag(static_cast<std::uint64_t>(v) - centre))];
   const auto n = static_cast<double>(sample.size());
-  double bits = 0;
+  double bits = n * std::log2(n);
   for (unsigned w = 0; w < counts.size(); ++w) {
     if (counts[w] == 0) continue;
-    bits += counts[w] * ((w == 0 ? 0 : w - 1) + std::log2(n / counts[w]));
+    const auto count = static_cast<double>(counts[w]);
+    bits += count * ((w == 0 ? 0 : w - 1) - std::log2(count));
   }
   return bits / n;
 }
 
-Packing plan_window(Sample sorted) noexcept {
+Packing plan_window(std::span<const std::int64_t> sorted) noexcept {
   Packing packing;
   const std::size_t n = sorted.size();
   const unsigned full = range_width(sorted.front(), sorted.back());
-  packing.window_base = sorted.front();
-  packing.window_width = full;
-  double best = static_cast<double>(n) * full;
-  for (unsigned width = 0; width < full; ++width) {
-    std::size_t most = 0;
-    std::size_t most_at = 0;
-    for (std::size_t low = 0, high = 0; high < n; ++high) {
-      while (range_width(sorted[low], sorted[high]) > width) ++low;
-      if (high - low + 1 > most) {
-        most = high - low + 1;
-        most_at = low;
-      }
-    }
-    const double bits = static_cast<double>(n) * width + static_cast<double>(n - most) * (8 + full);
-    if (bits < best) {
+  double best = 0;
+  for (std::size_t below = 0; below < n / 4; below = below * 2 + 1) {
+    for (std::size_t above = 0; above < n / 4; above = above * 2 + 1) {
+      const unsigned width = range_width(sorted[below], sorted[n - 1 - above]);
+      const double bits = static_cast<double>(n * width + (below + above) * (8 + full));
+      if (below + above != 0 && bits >= best) continue;
       best = bits;
-      packing.window_base = sorted[most_at];
+      packing.window_base = sorted[below];
       packing.window_width = width;
     }
   }
   return packing;
 }
 
-Packing plan_bins(Sample sorted, std::size_t n_values) noexcept {
+Packing plan_bins(std::span<const std::int64_t> sorted, std::size_t n_values) noexcept {
   std::array<Group, kMaxGroups> groups;
   const std::size_t n = group(sorted, &groups);
   const double scale = static_cast<double>(n_values) / static_cast<double>(sorted.size());
@@ -121,6 +121,8 @@ Packing plan_bins(Sample sorted, std::size_t n_values) noexcept {
     if (m == 0 || bits < chosen_bits) {
       chosen = m;
       chosen_bits = bits;
+    } else if (m > 2 * chosen + 3) {
+      break;  // more selector bits did not pay twice
     }
   }
 
