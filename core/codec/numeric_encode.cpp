@@ -21,9 +21,10 @@ constexpr std::size_t kPieceValues = 16;
 constexpr std::uint32_t kMostReferring = 16;  // streams among which references are looked for
 constexpr double kStreamHeaderBits = 8 * 24;
 
-template <class T>
-std::int64_t sign_extend(T v) noexcept {
-  return static_cast<std::int64_t>(static_cast<std::make_signed_t<T>>(v));
+// As a signed number, in a type at least as wide.
+template <class Out, class T>
+Out widened(T v) noexcept {
+  return static_cast<Out>(static_cast<std::make_signed_t<T>>(v));
 }
 
 // How a stream is predicted, and what a value then takes by estimate.
@@ -52,41 +53,55 @@ struct Columns {
 
   const T* stream(std::uint32_t s) const noexcept { return values + s * shape.values(); }
 
-  // The residual of value i, for any i that has the values before it that the predictor wants.
-  T residual(std::uint32_t s, const Choice& c, std::size_t i) const noexcept {
-    const T* const v = stream(s) + i;
+  // out[i - first] = residual i, for i in [first, end); the values before `first` are those the predictor wants.
+  template <class Out>
+  void residuals(std::uint32_t s, const Choice& c, std::size_t first, std::size_t end, Out* out) const noexcept {
+    const T* const v = stream(s) + first;
+    const auto less = [&](const T* from) {
+      for (std::size_t i = 0; i < end - first; ++i) out[i] = widened<Out>(static_cast<T>(v[i] - from[i]));
+    };
     switch (c.predictor) {
       case Predictor::None:
-        return *v;
+        for (std::size_t i = 0; i < end - first; ++i) out[i] = widened<Out>(v[i]);
+        break;
       case Predictor::Previous:
-        return static_cast<T>(*v - v[-1]);
+        less(v - 1);
+        break;
       case Predictor::Row:
-        return static_cast<T>(*v - *(v - shape.width));
+        less(v - shape.width);
+        break;
       case Predictor::Second:
-        return static_cast<T>(*v - v[-1] - (v[-1] - v[-2]));
+        for (std::size_t i = 0; i < end - first; ++i) {
+          const T* const at = v + i;
+          out[i] = widened<Out>(static_cast<T>(at[0] - 2 * at[-1] + at[-2]));
+        }
+        break;
       case Predictor::Stream:
-        return static_cast<T>(*v - stream(c.reference)[i]);
+        less(stream(c.reference) + first);
+        break;
       case Predictor::StreamPrevious:
-        return static_cast<T>(*v - stream(c.reference)[i - 1]);
+        less(stream(c.reference) + first - 1);
+        break;
     }
-    return 0;
   }
 
-  // Estimated bits of a value under a choice, from rows that have two more before them in their run.
+  // Estimated bits of a value under a choice, from pieces of neighbouring values that have two rows before them
+  // in their run.
   double estimate(std::uint32_t s, const Choice& c, const Runs& runs) const noexcept {
     constexpr std::size_t kBefore = 2;
     if (runs.run_rows <= kBefore) return c.predictor == Predictor::None ? 0 : sizeof(T) * 8;
-    const std::size_t run_rows = runs.run_rows - kBefore;
-    const std::size_t usable = runs.runs * run_rows * shape.width;
+    const std::size_t run_values = std::size_t{runs.run_rows} * shape.width;
+    const std::size_t usable = run_values - kBefore * shape.width;
+    const std::size_t pieces = std::max<std::size_t>(kPieces / runs.runs, 1);
     std::array<std::int64_t, kPieces * kPieceValues> sample;
     std::size_t count = 0;
-    for (std::size_t piece = 0; piece < kPieces; ++piece) {
-      const std::size_t first = usable * piece / kPieces;
-      const std::size_t end = std::min(usable * (piece + 1) / kPieces, first + kPieceValues);
-      for (std::size_t i = first; i < end; ++i) {
-        const std::size_t row = i / shape.width;
-        const std::size_t skipped = (row / run_rows + 1) * kBefore * shape.width;
-        sample[count++] = sign_extend(residual(s, c, i + skipped));
+    for (std::size_t run = 0; run < runs.runs; ++run) {
+      for (std::size_t piece = 0; piece < pieces; ++piece) {
+        const std::size_t skipped = run * run_values + kBefore * shape.width;
+        const std::size_t first = usable * piece / pieces;
+        const std::size_t end = std::min(usable * (piece + 1) / pieces, first + kPieceValues);
+        residuals(s, c, skipped + first, skipped + end, sample.data() + count);
+        count += end - first;
       }
     }
     return estimate_bits({sample.data(), count});
@@ -184,7 +199,7 @@ void put_starts(const Columns<T>& columns, std::uint32_t s, const Choice& c, Wri
   std::vector<std::uint64_t> starts;
   std::vector<std::uint64_t> differences;
   const auto push = [](std::vector<std::uint64_t>* to, T value) {
-    to->push_back(static_cast<std::uint64_t>(sign_extend(value)));
+    to->push_back(static_cast<std::uint64_t>(widened<std::int64_t>(value)));
   };
   for (std::size_t segment = 0; segment < shape.segments; ++segment) {
     const std::size_t first = shape.first_value(segment);
@@ -211,26 +226,7 @@ void fill_residuals(const Columns<T>& columns, std::uint32_t s, const Choice& c,
   if (c.predictor == Predictor::Second) first = 2;
   if (c.predictor == Predictor::Previous || c.predictor == Predictor::StreamPrevious) first = 1;
   std::fill(residuals, residuals + std::min(first, n), T{0});
-  // One loop for each predictor, so that the compiler can make vectors of it.
-  const T* const v = columns.stream(s);
-  switch (c.predictor) {
-    case Predictor::None:
-      std::copy(v, v + n, residuals);
-      break;
-    case Predictor::Previous:
-    case Predictor::Row:
-      for (std::size_t i = first; i < n; ++i) residuals[i] = static_cast<T>(v[i] - v[i - first]);
-      break;
-    case Predictor::Second:
-      for (std::size_t i = first; i < n; ++i) residuals[i] = static_cast<T>(v[i] - 2 * v[i - 1] + v[i - 2]);
-      break;
-    case Predictor::Stream:
-    case Predictor::StreamPrevious: {
-      const T* const reference = columns.stream(c.reference) - first;
-      for (std::size_t i = first; i < n; ++i) residuals[i] = static_cast<T>(v[i] - reference[i]);
-      break;
-    }
-  }
+  if (first < n) columns.residuals(s, c, first, n, residuals + first);
 }
 
 void put_representation(const Represented& r, Writer& out) {
@@ -358,17 +354,24 @@ Plan plan_split(const Items& items, Bytes rows, std::uint32_t n_rows, std::span<
   return best;
 }
 
+// The numbers of streams worth trying: one for each item of a row; one for each feature (index of the last
+// dimension); one for all, unless a row is short or has few features, which then differ in kind.
+std::vector<std::uint32_t> splits_of(const RowLayout& layout, const Items& items) {
+  constexpr std::uint32_t kFew = 16;
+  const std::uint32_t item_parts = items.per_row / layout.row_items();  // 2 for complex numbers
+  const std::uint32_t features = layout.dims().empty() ? item_parts : layout.dims().back() * item_parts;
+  std::vector<std::uint32_t> splits;
+  if (items.per_row <= kMaxStreams) splits.push_back(items.per_row);
+  if (features < items.per_row && features <= kMaxStreams) splits.push_back(features);
+  const bool homogeneous = items.per_row > kFew && features > kFew;
+  if (splits.empty() || (homogeneous && splits.back() != 1)) splits.push_back(1);
+  return splits;
+}
+
 template <class T>
 std::size_t encode_items(const RowLayout& layout, const Items& items, Bytes rows, std::uint32_t n_rows, MutableBytes out) {
-  // A stream for each item of a row, for each feature (the last dimension), or one for all.
-  const std::uint32_t feature_items = items.per_row / layout.row_items();  // 2 for complex numbers
-  const std::uint32_t features = layout.dims().empty() ? items.per_row : layout.dims().back() * feature_items;
-  std::vector<std::uint32_t> splits;
-  for (const std::uint32_t split : {items.per_row, features, std::uint32_t{1}}) {
-    const bool known = std::find(splits.begin(), splits.end(), split) != splits.end();
-    if (split <= kMaxStreams && !known) splits.push_back(split);
-  }
-  Plan plan;
+  const std::vector<std::uint32_t> splits = splits_of(layout, items);
+  Plan plan{splits.front(), false, {}};
   if (splits.size() > 1) plan = plan_split<T>(items, rows, n_rows, splits);
 
   const unsigned segment_log2 = segment_log2_of(items, plan.streams);

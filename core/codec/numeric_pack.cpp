@@ -44,26 +44,25 @@ class BitAppender {
 template <class T>
 PackedStream<T>::PackedStream(const Shape& shape, const T* residuals) : shape_(shape), residuals_(residuals) {
   const std::size_t n = shape.values();
+  blocks_.resize(shape.blocks);
+  const unsigned exception_width = plan_plain(0);  // at most: that of all residuals
+  if (total_bytes(0) <= kBinHeaderBytes * 2) return;
+
   std::array<std::int64_t, kSampled> sample;
   const std::size_t count = std::min(n, kSampled);
   for (std::size_t i = 0; i < count; ++i) sample[i] = sign_extend(residuals[probe(i, count, n)]);
   std::sort(sample.begin(), sample.begin() + static_cast<std::ptrdiff_t>(count));
-  const Packing window = plan_window({sample.data(), count});
-  const auto exception_width =
-      bit_width(static_cast<std::uint64_t>(sample[count - 1]) - static_cast<std::uint64_t>(sample[0]));
+  packing_ = plan_window({sample.data(), count});
+  if (packing_.window_width < exception_width) plan_plain(exception_width);
 
-  blocks_.resize(shape.blocks);
-  packing_ = window;
-  plan_plain(exception_width);
+  const Packing plain = packing_;
+  std::vector<BlockPlan> plain_blocks = blocks_;
   const std::uint64_t plain_bytes = total_bytes(exception_width);
-  if (plain_bytes > kBinHeaderBytes * 2) {
-    packing_ = plan_bins({sample.data(), count}, n);
-    if (packing_.n_bins > 1 && plan_binned(plain_bytes, exception_width)) {
-      binned_ = true;
-    } else {
-      packing_ = window;
-      plan_plain(exception_width);
-    }
+  packing_ = plan_bins({sample.data(), count}, n);
+  binned_ = packing_.n_bins > 1 && plan_binned(plain_bytes, exception_width);
+  if (!binned_) {
+    packing_ = plain;
+    blocks_ = std::move(plain_blocks);
   }
   range_exceptions();
 }
@@ -90,8 +89,9 @@ std::uint64_t PackedStream<T>::total_bytes(unsigned exception_width) const noexc
 }
 
 template <class T>
-void PackedStream<T>::plan_plain(unsigned exception_width) {
-  binned_ = false;
+unsigned PackedStream<T>::plan_plain(unsigned exception_width) {
+  std::int64_t lowest = sign_extend(residuals_[0]);
+  std::int64_t highest = lowest;
   for (std::size_t b = 0; b < blocks_.size(); ++b) {
     const T* const v = residuals_ + first_of(b);
     const std::size_t n = shape_.block_values(b);
@@ -101,6 +101,8 @@ void PackedStream<T>::plan_plain(unsigned exception_width) {
       low = std::min(low, sign_extend(v[i]));
       high = std::max(high, sign_extend(v[i]));
     }
+    lowest = std::min(lowest, low);
+    highest = std::max(highest, high);
     BlockPlan plan;
     plan.base = static_cast<std::uint64_t>(low);
     plan.width = bit_width(static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low));
@@ -116,6 +118,7 @@ void PackedStream<T>::plan_plain(unsigned exception_width) {
     }
     blocks_[b] = plan;
   }
+  return bit_width(static_cast<std::uint64_t>(highest) - static_cast<std::uint64_t>(lowest));
 }
 
 // False, leaving plans of no use, when bins do not save enough.
@@ -172,7 +175,6 @@ bool PackedStream<T>::plan_binned(std::uint64_t most_bytes, unsigned exception_w
     blocks_[b] = best;
     bytes += best_bytes + 1;
   }
-  binned_ = true;
   return static_cast<double>(bytes) < static_cast<double>(most_bytes) * (1 - kBinsMustSave);
 }
 

@@ -54,17 +54,26 @@ std::uint64_t rough_median(std::span<const std::int64_t> sample) noexcept {
 
 double estimate_bits(std::span<const std::int64_t> sample) noexcept {
   if (sample.empty()) return 0;
+  static const auto kCountLog2 = [] {
+    std::array<float, kMostEstimated + 1> table{};
+    for (std::size_t i = 1; i < table.size(); ++i) table[i] = std::log2(static_cast<float>(i));
+    return table;
+  }();
   const std::uint64_t centre = rough_median(sample);
   std::array<std::uint16_t, 65> counts{};
-  for (const std::int64_t v : sample) ++counts[bit_width(zigzag(static_cast<std::uint64_t>(v) - centre))];
-  const auto n = static_cast<double>(sample.size());
-  double bits = n * std::log2(n);
-  for (unsigned w = 0; w < counts.size(); ++w) {
-    if (counts[w] == 0) continue;
-    const auto count = static_cast<double>(counts[w]);
-    bits += count * ((w == 0 ? 0 : w - 1) - std::log2(count));
+  unsigned widest = 0;
+  for (const std::int64_t v : sample) {
+    const unsigned width = bit_width(zigzag(static_cast<std::uint64_t>(v) - centre));
+    ++counts[width];
+    widest = std::max(widest, width);
   }
-  return bits / n;
+  const float all = kCountLog2[sample.size()];
+  float bits = 0;
+  for (unsigned w = 0; w <= widest; ++w) {
+    const auto count = static_cast<float>(counts[w]);
+    bits += count * (static_cast<float>(w == 0 ? 0 : w - 1) + all - kCountLog2[counts[w]]);
+  }
+  return static_cast<double>(bits) / static_cast<double>(sample.size());
 }
 
 Packing plan_window(std::span<const std::int64_t> sorted) noexcept {

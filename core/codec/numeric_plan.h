@@ -22,7 +22,8 @@ inline std::size_t probe(std::size_t i, std::size_t count, std::size_t n) noexce
 inline unsigned bit_width(std::uint64_t v) noexcept { return static_cast<unsigned>(std::bit_width(v)); }
 
 // Bits a value of a sample takes when magnitudes are coded ideally: entropy of its bit length around the median,
-// and those bits. Good for comparing predictors, blind to repeated values. At most 65535 values.
+// and those bits. Good for comparing predictors, blind to repeated values. At most kMostEstimated values.
+inline constexpr std::size_t kMostEstimated = 128;
 double estimate_bits(std::span<const std::int64_t> sample) noexcept;
 
 // How one stream's residuals are packed.

@@ -181,7 +181,7 @@ void take_step(std::size_t n, T* values, Represented* r) noexcept {
   const std::size_t probes = std::min(n, kProbes);
   for (std::size_t i = 0; i < probes && step != 1; ++i) narrow(probe(i, probes, n));
   for (std::size_t i = 0; i < n && step != 1; ++i) narrow(i);
-  if (step <= 1) return;
+  if (step <= 1 || step >= static_cast<std::uint64_t>(kLargest) / 2) return;
 
   const auto signed_step = static_cast<std::int64_t>(step);
   const std::int64_t offset = (first % signed_step + signed_step) % signed_step;
