@@ -7,7 +7,6 @@
 namespace cdd::numeric {
 namespace {
 
-constexpr std::size_t kSampled = 512;  // residuals that the packing is planned from
 constexpr std::uint8_t kNoBin = 255;
 // Bins must save this much to be worth their slower decoding.
 constexpr double kBinsMustSave = 0.03;
@@ -48,10 +47,10 @@ PackedStream<T>::PackedStream(const Shape& shape, const T* residuals) : shape_(s
   const unsigned exception_width = plan_plain(0);  // at most: that of all residuals
   if (total_bytes(0) <= kBinHeaderBytes * 2) return;
 
-  std::array<std::int64_t, kSampled> sample;
-  const std::size_t count = std::min(n, kSampled);
+  std::array<std::int64_t, kMostSampled> sample;
+  const std::size_t count = std::min(n, kMostSampled);
   for (std::size_t i = 0; i < count; ++i) sample[i] = sign_extend(residuals[probe(i, count, n)]);
-  std::sort(sample.begin(), sample.begin() + static_cast<std::ptrdiff_t>(count));
+  sort_sample({sample.data(), count});
   packing_ = plan_window({sample.data(), count});
   if (packing_.window_width < exception_width) plan_plain(exception_width);
 
@@ -143,7 +142,7 @@ bool PackedStream<T>::plan_binned(std::uint64_t most_bytes, unsigned exception_w
   for (std::size_t b = 0; b < blocks_.size(); ++b) {
     const std::size_t first = first_of(b);
     const std::size_t n = shape_.block_values(b);
-    std::array<std::uint32_t, 256> counts{};
+    std::array<std::array<std::uint16_t, 256>, 2> counts{};  // two, since neighbours often share a bin
     for (std::size_t i = first; i < first + n; ++i) {
       const std::int64_t v = sign_extend(residuals_[i]);
       std::size_t at = 0;
@@ -153,7 +152,7 @@ bool PackedStream<T>::plan_binned(std::uint64_t most_bytes, unsigned exception_w
       const unsigned width = packing_.bins.widths[id];
       const bool inside = lows[at] <= v && (width == 64 || offset >> width == 0);
       bin_of_[i] = inside ? id : kNoBin;
-      ++counts[bin_of_[i]];
+      ++counts[i % 2][bin_of_[i]];
     }
     BlockPlan best;
     std::uint64_t best_bytes = ~std::uint64_t{0};
@@ -163,8 +162,9 @@ bool PackedStream<T>::plan_binned(std::uint64_t most_bytes, unsigned exception_w
     unsigned included = 0;
     for (unsigned k = 0; k <= selector_bits; ++k) {
       for (; included < std::min(1u << k, n_bins); ++included) {
-        plan.exceptions -= counts[included];
-        plan.offset_bits += counts[included] * packing_.bins.widths[included] - counts[included] * filler;
+        const std::uint32_t count = counts[0][included] + std::uint32_t{counts[1][included]};
+        plan.exceptions -= count;
+        plan.offset_bits += count * packing_.bins.widths[included] - count * filler;
       }
       plan.width = k;
       const std::uint64_t size = block_bytes(plan, n, exception_width);

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 namespace cdd::numeric {
 namespace {
@@ -74,6 +75,28 @@ double estimate_bits(std::span<const std::int64_t> sample) noexcept {
     bits += count * (static_cast<float>(w == 0 ? 0 : w - 1) + all - kCountLog2[counts[w]]);
   }
   return static_cast<double>(bits) / static_cast<double>(sample.size());
+}
+
+void sort_sample(std::span<std::int64_t> sample) noexcept {
+  constexpr std::size_t kRadix = 256;
+  constexpr unsigned kMostPasses = 4;
+  const auto [low, high] = std::minmax_element(sample.begin(), sample.end());
+  const auto base = static_cast<std::uint64_t>(*low);
+  const unsigned passes = (range_width(*low, *high) + 7) / 8;
+  if (passes > kMostPasses || sample.size() > kMostSampled) return std::sort(sample.begin(), sample.end());
+  std::array<std::int64_t, kMostSampled> other;
+  std::span<std::int64_t> from = sample;
+  std::span<std::int64_t> to(other.data(), sample.size());
+  for (unsigned pass = 0; pass < passes; ++pass) {
+    const auto digit = [&](std::int64_t v) { return (static_cast<std::uint64_t>(v) - base) >> 8 * pass & (kRadix - 1); };
+    std::array<std::uint16_t, kRadix> next{};
+    for (const std::int64_t v : from) ++next[digit(v)];
+    std::uint16_t sum = 0;
+    for (std::uint16_t& n : next) sum = static_cast<std::uint16_t>(sum + std::exchange(n, sum));
+    for (const std::int64_t v : from) to[next[digit(v)]++] = v;
+    std::swap(from, to);
+  }
+  if (passes % 2 != 0) std::copy(from.begin(), from.end(), sample.begin());
 }
 
 Packing plan_window(std::span<const std::int64_t> sorted) noexcept {

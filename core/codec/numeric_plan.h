@@ -34,6 +34,10 @@ struct Packing {
   unsigned window_width = 64;
 };
 
+// Residuals that a packing is planned from, at most.
+inline constexpr std::size_t kMostSampled = 512;
+void sort_sample(std::span<std::int64_t> sample) noexcept;
+
 // The window and the bins that suit the sorted sample of a stream of n_values residuals.
 Packing plan_window(std::span<const std::int64_t> sorted) noexcept;
 Packing plan_bins(std::span<const std::int64_t> sorted, std::size_t n_values) noexcept;
