@@ -1,5 +1,6 @@
-// NUMERIC on every real array: ratio, decode and encode speed beside zstd-3 on the raw rows of the same chunks.
-// Times are thread CPU time, the best of a few rounds over all chunks of the array, one core, data warm.
+// NUMERIC on every real array: ratio, decode and encode speed beside zstd-3 on the raw rows of the same
+// chunks. Times are thread CPU time, the best of a few rounds over all chunks of the array, one core, data
+// warm.
 //
 // usage: numeric_bench [name part] [rows,rows,...]
 #include <algorithm>
@@ -49,7 +50,8 @@ struct Result {
 };
 
 template <class Encode, class Decode>
-Result measure(const test::TestArray& array, std::uint32_t chunk_rows, std::size_t bound, Encode encode, Decode decode) {
+Result measure(const test::TestArray& array, std::uint32_t chunk_rows, std::size_t bound, Encode encode,
+               Decode decode) {
   Result result;
   std::vector<Stored> chunks;
   std::vector<std::byte> out(bound + kScratchPadding);
@@ -58,7 +60,8 @@ Result measure(const test::TestArray& array, std::uint32_t chunk_rows, std::size
       const std::uint32_t n = std::min(chunk_rows, array.n_rows - first);
       const std::size_t bytes = encode(array.rows(first, n), n, MutableBytes(out).first(bound));
       if (!keep) continue;
-      chunks.push_back({n, {out.begin(), out.begin() + static_cast<std::ptrdiff_t>(bytes + kScratchPadding)}, bytes});
+      chunks.push_back(
+          {n, {out.begin(), out.begin() + static_cast<std::ptrdiff_t>(bytes + kScratchPadding)}, bytes});
       result.bytes += bytes;
     }
   };
@@ -85,7 +88,9 @@ void bench(const test::TestArray& array, std::uint32_t chunk_rows) {
   EncodeContext context;
   const Result numeric = measure(
       array, chunk_rows, codec.bound(layout, chunk_rows),
-      [&](Bytes rows, std::uint32_t n, MutableBytes out) { return codec.encode(layout, rows, n, context, out); },
+      [&](Bytes rows, std::uint32_t n, MutableBytes out) {
+        return codec.encode(layout, rows, n, context, out);
+      },
       [&](Bytes payload, std::uint32_t n, std::byte* to) {
         codec.decode_rows_into(layout, n, 0, payload, {0, n}, to);
       });
@@ -97,10 +102,10 @@ void bench(const test::TestArray& array, std::uint32_t chunk_rows) {
         decompress(Compressor::Zstd, payload, {to, std::size_t{n} * layout.row_bytes()});
       });
   const auto raw = static_cast<double>(array.rows().size());
-  std::printf("%-46s %6u | %9zu %7.2f %6.2f %7.0f | %7.2f %6.2f %7.0f\n", array.name.c_str(), chunk_rows, numeric.bytes,
-              raw / static_cast<double>(numeric.bytes), raw / numeric.decode_seconds / 1e9,
-              raw / numeric.encode_seconds / 1e6, raw / static_cast<double>(zstd.bytes), raw / zstd.decode_seconds / 1e9,
-              raw / zstd.encode_seconds / 1e6);
+  std::printf("%-46s %6u | %9zu %7.2f %6.2f %7.0f | %7.2f %6.2f %7.0f\n", array.name.c_str(), chunk_rows,
+              numeric.bytes, raw / static_cast<double>(numeric.bytes), raw / numeric.decode_seconds / 1e9,
+              raw / numeric.encode_seconds / 1e6, raw / static_cast<double>(zstd.bytes),
+              raw / zstd.decode_seconds / 1e9, raw / zstd.encode_seconds / 1e6);
 }
 
 }  // namespace
@@ -110,9 +115,10 @@ int main(int argc, char** argv) {
   const std::string part = argc > 1 ? argv[1] : "";
   std::vector<std::uint32_t> sizes;
   std::string text = argc > 2 ? argv[2] : "256,1024,4096";
-  for (char* p = text.data(); *p != '\0'; p += *p == ',') sizes.push_back(static_cast<std::uint32_t>(std::strtoul(p, &p, 10)));
-  std::printf("%-46s %6s | %9s %7s %6s %7s | %7s %6s %7s\n", "array", "rows", "bytes", "ratio", "GB/s", "MB/s enc",
-              "zstd-3", "GB/s", "MB/s enc");
+  for (char* p = text.data(); *p != '\0'; p += *p == ',')
+    sizes.push_back(static_cast<std::uint32_t>(std::strtoul(p, &p, 10)));
+  std::printf("%-46s %6s | %9s %7s %6s %7s | %7s %6s %7s\n", "array", "rows", "bytes", "ratio", "GB/s",
+              "MB/s enc", "zstd-3", "GB/s", "MB/s enc");
   for (const char* folder : {"series", "lob"}) {
     for (const cdd::test::TestArray& array : cdd::test::load_arrays(folder)) {
       if (array.name.find(part) == std::string::npos) continue;

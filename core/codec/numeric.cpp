@@ -8,13 +8,14 @@ namespace {
 
 bool accepts(const RowLayout&) noexcept { return true; }
 
-std::size_t encode(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, EncodeContext&, MutableBytes out) {
+std::size_t encode(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, EncodeContext&,
+                   MutableBytes out) {
   return numeric::encode(layout, rows, n_rows, out);
 }
 
 }  // namespace
 
-constinit const Codec kNumericCodec{CodecId::Numeric, "numeric", accepts, numeric::bound, encode,
-                                    numeric::decode_rows_into};
+constinit const Codec kNumericCodec{CodecId::Numeric, "numeric", accepts,
+                                    numeric::bound,   encode,    numeric::decode_rows_into};
 
 }  // namespace cdd

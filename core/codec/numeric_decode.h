@@ -6,7 +6,7 @@
 
 namespace cdd::numeric {
 
-void decode_rows_into(const RowLayout& layout, std::uint32_t n_rows, std::uint64_t flags, Bytes payload, RowRange range,
-                      std::byte* out);
+void decode_rows_into(const RowLayout& layout, std::uint32_t n_rows, std::uint64_t flags, Bytes payload,
+                      RowRange range, std::byte* out);
 
 }  // namespace cdd::numeric

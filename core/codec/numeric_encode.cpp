@@ -1,12 +1,12 @@
 #include "core/codec/numeric_encode.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <span>
 #include <vector>
 
 #include "core/base/scratch.h"
+#include "core/codec/numeric_choose.h"
 #include "core/codec/numeric_format.h"
 #include "core/codec/numeric_pack.h"
 #include "core/codec/numeric_plan.h"
@@ -16,162 +16,7 @@
 namespace cdd::numeric {
 namespace {
 
-constexpr std::size_t kPieces = 8;  // predictors are compared on a few runs of neighbouring values
-constexpr std::size_t kPieceValues = 16;
-constexpr std::uint32_t kMostReferring = 16;  // streams among which references are looked for
 constexpr double kStreamHeaderBits = 8 * 24;
-
-// As a signed number, in a type at least as wide.
-template <class Out, class T>
-Out widened(T v) noexcept {
-  return static_cast<Out>(static_cast<std::make_signed_t<T>>(v));
-}
-
-// How a stream is predicted, and what a value then takes by estimate.
-struct Choice {
-  Predictor predictor = Predictor::None;
-  std::uint32_t reference = 0;
-  double bits = 0;
-
-  bool refers() const noexcept { return predictor >= Predictor::Stream; }
-};
-
-// Rows that stand for a chunk: `runs` times `run_rows` neighbouring ones.
-struct Runs {
-  std::uint32_t runs;
-  std::uint32_t run_rows;
-  std::uint32_t rows() const noexcept { return runs * run_rows; }
-};
-
-// The integers of all streams of a chunk or of rows that stand for it, stream after stream.
-template <class T>
-struct Columns {
-  const Items& items;
-  Shape shape;
-  T* values;
-  std::vector<Represented> represented;
-
-  const T* stream(std::uint32_t s) const noexcept { return values + s * shape.values(); }
-
-  // out[i - first] = residual i, for i in [first, end); the values before `first` are those the predictor wants.
-  template <class Out>
-  void residuals(std::uint32_t s, const Choice& c, std::size_t first, std::size_t end, Out* out) const noexcept {
-    const T* const v = stream(s) + first;
-    const auto less = [&](const T* from) {
-      for (std::size_t i = 0; i < end - first; ++i) out[i] = widened<Out>(static_cast<T>(v[i] - from[i]));
-    };
-    switch (c.predictor) {
-      case Predictor::None:
-        for (std::size_t i = 0; i < end - first; ++i) out[i] = widened<Out>(v[i]);
-        break;
-      case Predictor::Previous:
-        less(v - 1);
-        break;
-      case Predictor::Row:
-        less(v - shape.width);
-        break;
-      case Predictor::Second:
-        for (std::size_t i = 0; i < end - first; ++i) {
-          const T* const at = v + i;
-          out[i] = widened<Out>(static_cast<T>(at[0] - 2 * at[-1] + at[-2]));
-        }
-        break;
-      case Predictor::Stream:
-        less(stream(c.reference) + first);
-        break;
-      case Predictor::StreamPrevious:
-        less(stream(c.reference) + first - 1);
-        break;
-    }
-  }
-
-  // Estimated bits of a value under a choice, from pieces of neighbouring values that have two rows before them
-  // in their run.
-  double estimate(std::uint32_t s, const Choice& c, const Runs& runs) const noexcept {
-    constexpr std::size_t kBefore = 2;
-    if (runs.run_rows <= kBefore) return c.predictor == Predictor::None ? 0 : sizeof(T) * 8;
-    const std::size_t run_values = std::size_t{runs.run_rows} * shape.width;
-    const std::size_t usable = run_values - kBefore * shape.width;
-    const std::size_t pieces = std::max<std::size_t>(kPieces / runs.runs, 1);
-    std::array<std::int64_t, kPieces * kPieceValues> sample;
-    std::size_t count = 0;
-    for (std::size_t run = 0; run < runs.runs; ++run) {
-      for (std::size_t piece = 0; piece < pieces; ++piece) {
-        const std::size_t skipped = run * run_values + kBefore * shape.width;
-        const std::size_t first = usable * piece / pieces;
-        const std::size_t end = std::min(usable * (piece + 1) / pieces, first + kPieceValues);
-        residuals(s, c, skipped + first, skipped + end, sample.data() + count);
-        count += end - first;
-      }
-    }
-    return estimate_bits({sample.data(), count});
-  }
-
-  Choice best_own(std::uint32_t s, const Runs& runs) const noexcept {
-    Choice best{Predictor::None, 0, 0};
-    best.bits = estimate(s, best, runs);
-    const auto consider = [&](Predictor p) {
-      constexpr double kMargin = 0.2;  // no predictor decodes faster, and one difference faster than two
-      Choice c{p, 0, 0};
-      c.bits = estimate(s, c, runs);
-      if (c.bits + kMargin < best.bits) best = c;
-    };
-    consider(Predictor::Previous);
-    consider(shape.width > 1 ? Predictor::Row : Predictor::Second);
-    return best;
-  }
-};
-
-template <class T>
-Columns<T> load_columns(const Items& items, Bytes rows, const Shape& shape, T* values) {
-  Columns<T> columns{items, shape, values, {}};
-  columns.represented.reserve(shape.streams);
-  for (std::uint32_t s = 0; s < shape.streams; ++s) {
-    columns.represented.push_back(represent(items, rows.data() + s * std::size_t{items.bytes}, shape.streams,
-                                            shape.values(), values + s * shape.values()));
-  }
-  return columns;
-}
-
-// Lets streams refer to others where that saves most. References never form a circle.
-template <class T>
-void refer(const Columns<T>& columns, const Runs& runs, std::vector<Choice>* choices) {
-  struct Edge {
-    std::uint32_t from;
-    Choice choice;
-    double saved;
-  };
-  const Shape& shape = columns.shape;
-  std::vector<Edge> edges;
-  for (std::uint32_t s = 0; s < shape.streams; ++s) {
-    for (std::uint32_t r = 0; r < shape.streams; ++r) {
-      if (r == s || !columns.represented[s].comparable(columns.represented[r])) continue;
-      for (const Predictor p : {Predictor::Stream, Predictor::StreamPrevious}) {
-        if (p == Predictor::StreamPrevious && shape.width > 1) continue;
-        Choice c{p, r, 0};
-        c.bits = columns.estimate(s, c, runs);
-        const double saved = (*choices)[s].bits - c.bits;
-        if (saved > 0.3) edges.push_back({s, c, saved});
-      }
-    }
-  }
-  std::sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) { return a.saved > b.saved; });
-  for (const Edge& e : edges) {
-    if ((*choices)[e.from].refers()) continue;
-    std::uint32_t end = e.choice.reference;
-    while (end != e.from && (*choices)[end].refers()) end = (*choices)[end].reference;
-    if (end != e.from) (*choices)[e.from] = e.choice;
-  }
-}
-
-template <class T>
-std::vector<Choice> choose(const Columns<T>& columns, const Runs& runs) {
-  const std::uint32_t n = columns.shape.streams;
-  std::vector<Choice> choices(n);
-  for (std::uint32_t s = 0; s < n; ++s) choices[s] = columns.best_own(s, runs);
-  if (n > 1 && n <= kMostReferring) refer(columns, runs, &choices);
-  return choices;
-}
 
 // An order in which each stream comes after the one it refers to, else that of the items.
 std::vector<std::uint32_t> order_of(const std::vector<Choice>& choices) {
@@ -204,7 +49,8 @@ void put_starts(const Columns<T>& columns, std::uint32_t s, const Choice& c, Wri
   for (std::size_t segment = 0; segment < shape.segments; ++segment) {
     const std::size_t first = shape.first_value(segment);
     if (c.predictor == Predictor::Row) {
-      for (std::size_t i = 0; i < shape.width; ++i) push(&starts, segment == 0 ? v[i] : v[first - shape.width + i]);
+      for (std::size_t i = 0; i < shape.width; ++i)
+        push(&starts, segment == 0 ? v[i] : v[first - shape.width + i]);
     } else if (c.predictor == Predictor::Second) {
       const T ahead = shape.values() > 1 ? static_cast<T>(v[1] - v[0]) : T{0};
       const T difference = first < 2 ? ahead : static_cast<T>(v[first - 1] - v[first - 2]);
@@ -247,8 +93,8 @@ void put_representation(const Represented& r, Writer& out) {
 }
 
 template <class T>
-void put_stream(const Columns<T>& columns, std::uint32_t s, const Choice& c, std::uint32_t reference, T* residuals,
-                Writer& out) {
+void put_stream(const Columns<T>& columns, std::uint32_t s, const Choice& c, std::uint32_t reference,
+                T* residuals, Writer& out) {
   const Represented& r = columns.represented[s];
   fill_residuals(columns, s, c, residuals);
   const PackedStream<T> packed(columns.shape, residuals);
@@ -273,8 +119,8 @@ void put_stream(const Columns<T>& columns, std::uint32_t s, const Choice& c, std
 unsigned segment_log2_of(const Items& items, std::uint32_t streams) noexcept {
   const std::uint32_t width = items.per_row / streams;
   if (width == 1) return bit_width(kBlockValues - 1);
-  // Segments of rows that were predicted from the row before start with a whole row, so they are long, but what
-  // a segment decodes to should stay in the cache.
+  // Segments of rows that were predicted from the row before start with a whole row, so they are long, but
+  // what a segment decodes to should stay in the cache.
   constexpr std::size_t kMostBytes = std::size_t{1} << 18;
   unsigned log2 = 6;
   while ((std::size_t{width} << log2) < kBlockValues) ++log2;
@@ -306,7 +152,8 @@ std::size_t put_chunk(const Columns<T>& columns, const std::vector<Choice>& choi
 // Scratch for the integers of n_rows and one stream more.
 template <class T>
 T* integers(const Items& items, std::uint32_t n_rows) {
-  return reinterpret_cast<T*>(scratch(Stage::Transform2).get(2 * std::size_t{n_rows} * items.per_row * sizeof(T)).data());
+  return reinterpret_cast<T*>(
+      scratch(Stage::Transform2).get(2 * std::size_t{n_rows} * items.per_row * sizeof(T)).data());
 }
 
 // Copies the rows that stand for a chunk.
@@ -369,7 +216,8 @@ std::vector<std::uint32_t> splits_of(const RowLayout& layout, const Items& items
 }
 
 template <class T>
-std::size_t encode_items(const RowLayout& layout, const Items& items, Bytes rows, std::uint32_t n_rows, MutableBytes out) {
+std::size_t encode_items(const RowLayout& layout, const Items& items, Bytes rows, std::uint32_t n_rows,
+                         MutableBytes out) {
   const std::vector<std::uint32_t> splits = splits_of(layout, items);
   Plan plan{splits.front(), false, {}};
   if (splits.size() > 1) plan = plan_split<T>(items, rows, n_rows, splits);

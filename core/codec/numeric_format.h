@@ -1,5 +1,6 @@
-// The payload of NUMERIC: how the items of a chunk fall into streams, segments and blocks, and the header of a
-// stream. Shared by numeric_encode.cpp and numeric_decode.cpp. Specification: docs/codecs.md, "NUMERIC (type 6)".
+// The payload of NUMERIC: how the items of a chunk fall into streams, segments and blocks, and the header of
+// a stream. Shared by numeric_encode.cpp and numeric_decode.cpp. Specification: docs/codecs.md, "NUMERIC
+// (type 6)".
 #pragma once
 
 #include <algorithm>
@@ -37,14 +38,21 @@ inline constexpr unsigned kHasPatches = 0x10;
 inline constexpr unsigned kHasTable = 0x20;
 
 // Byte 1 of a stream: the predictor and the packing.
-enum class Predictor : std::uint8_t { None = 0, Previous = 1, Row = 2, Second = 3, Stream = 4, StreamPrevious = 5 };
+enum class Predictor : std::uint8_t {
+  None = 0,
+  Previous = 1,
+  Row = 2,
+  Second = 3,
+  Stream = 4,
+  StreamPrevious = 5
+};
 inline constexpr unsigned kPredictorMask = 0x07;
 inline constexpr unsigned kHasBins = 0x08;
 inline constexpr unsigned kHasExceptions = 0x10;
 
-inline constexpr double kPowersOfTen[kMaxExponent + 1] = {
-    1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-    1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+inline constexpr double kPowersOfTen[kMaxExponent + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                                          1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                                          1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 inline constexpr double kInversePowersOfTen[kMaxExponent + 1] = {
     1e-0,  1e-1,  1e-2,  1e-3,  1e-4,  1e-5,  1e-6,  1e-7,  1e-8,  1e-9,  1e-10, 1e-11,
     1e-12, 1e-13, 1e-14, 1e-15, 1e-16, 1e-17, 1e-18, 1e-19, 1e-20, 1e-21, 1e-22};
@@ -97,13 +105,16 @@ struct Shape {
 
   Shape(const Items& items, std::uint32_t rows, std::uint32_t n_streams, unsigned segment_log2) noexcept
       : n_rows(rows), streams(n_streams), width(items.per_row / n_streams) {
-    segment_rows = static_cast<std::uint32_t>(std::min(std::uint64_t{1} << segment_log2, std::uint64_t{rows}));
+    segment_rows =
+        static_cast<std::uint32_t>(std::min(std::uint64_t{1} << segment_log2, std::uint64_t{rows}));
     segments = static_cast<std::uint32_t>((std::uint64_t{rows} + segment_rows - 1) / segment_rows);
     segment_blocks = blocks_of(std::size_t{segment_rows} * width);
     blocks = (segments - 1) * segment_blocks + blocks_of(values_of(segments - 1));
   }
 
-  static std::size_t blocks_of(std::size_t values) noexcept { return (values + kBlockValues - 1) / kBlockValues; }
+  static std::size_t blocks_of(std::size_t values) noexcept {
+    return (values + kBlockValues - 1) / kBlockValues;
+  }
   std::size_t values() const noexcept { return std::size_t{n_rows} * width; }
   std::size_t first_value(std::size_t segment) const noexcept { return segment * segment_rows * width; }
   std::size_t values_of(std::size_t segment) const noexcept {
@@ -140,7 +151,8 @@ struct PackedArray {
     if (count > 1) a.width = in.take<std::uint8_t>();
     if (a.width > 64) fail(ErrorCode::Corrupt, "numeric payload packs integers of %u bits", a.width);
     a.base = unzigzag(take_varint(in));
-    if (a.width != 0 && count > in.left() * 8) fail(ErrorCode::Corrupt, "numeric payload ends in a packed array");
+    if (a.width != 0 && count > in.left() * 8)
+      fail(ErrorCode::Corrupt, "numeric payload ends in a packed array");
     a.bits = in.take(simd::packed_bytes(count, a.width)).data();
     return a;
   }

@@ -111,7 +111,8 @@ unsigned PackedStream<T>::plan_plain(unsigned exception_width) {
       windowed.width = packing_.window_width;
       const T base = static_cast<T>(windowed.base);
       for (std::size_t i = 0; i < n; ++i) {
-        windowed.exceptions += windowed.width < 64 && std::uint64_t{static_cast<T>(v[i] - base)} >> windowed.width != 0;
+        windowed.exceptions +=
+            windowed.width < 64 && std::uint64_t{static_cast<T>(v[i] - base)} >> windowed.width != 0;
       }
       if (block_bytes(windowed, n, exception_width) < block_bytes(plan, n, exception_width)) plan = windowed;
     }
@@ -253,7 +254,9 @@ void PackedStream<T>::put_binned(const BlockPlan& plan, std::size_t first, std::
     const unsigned bin = outside ? 0 : bin_of_[i];
     const unsigned width = packing_.bins.widths[bin];
     selector_bits.put(bin, plan.width);
-    offset_bits.put(outside ? 0 : static_cast<std::uint64_t>(sign_extend(residuals_[i])) - packing_.bins.bases[bin], width);
+    offset_bits.put(
+        outside ? 0 : static_cast<std::uint64_t>(sign_extend(residuals_[i])) - packing_.bins.bases[bin],
+        width);
   }
   selector_bits.finish();
   offset_bits.finish();

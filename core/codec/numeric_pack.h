@@ -12,8 +12,8 @@ namespace cdd::numeric {
 
 // How one block is packed.
 struct BlockPlan {
-  std::uint64_t base = 0;        // without bins
-  unsigned width = 0;            // of offsets, or of selectors
+  std::uint64_t base = 0;         // without bins
+  unsigned width = 0;             // of offsets, or of selectors
   std::uint32_t offset_bits = 0;  // with bins: of all values that are no exceptions
   std::uint32_t exceptions = 0;
 };
@@ -24,7 +24,9 @@ class PackedStream {
  public:
   PackedStream(const Shape& shape, const T* residuals);
 
-  unsigned flags() const noexcept { return (binned_ ? kHasBins : 0u) | (has_exceptions_ ? kHasExceptions : 0u); }
+  unsigned flags() const noexcept {
+    return (binned_ ? kHasBins : 0u) | (has_exceptions_ ? kHasExceptions : 0u);
+  }
   void put_header(Writer& out) const;
   void put_data(Writer& out) const;
 

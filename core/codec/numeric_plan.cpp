@@ -32,7 +32,8 @@ std::size_t group(std::span<const std::int64_t> sorted, std::array<Group, kMaxGr
       const std::int64_t value = sorted[end];
       std::size_t run = end;
       while (run < sorted.size() && sorted[run] == value) ++run;
-      if (run - end >= target && end != i && n + 2 < kMaxGroups) break;  // a frequent value starts its own group
+      if (run - end >= target && end != i && n + 2 < kMaxGroups)
+        break;  // a frequent value starts its own group
       end = run;
     }
     (*groups)[n++] = {sorted[i], sorted[end - 1], end - i};
@@ -88,7 +89,9 @@ void sort_sample(std::span<std::int64_t> sample) noexcept {
   std::span<std::int64_t> from = sample;
   std::span<std::int64_t> to(other.data(), sample.size());
   for (unsigned pass = 0; pass < passes; ++pass) {
-    const auto digit = [&](std::int64_t v) { return (static_cast<std::uint64_t>(v) - base) >> 8 * pass & (kRadix - 1); };
+    const auto digit = [&](std::int64_t v) {
+      return (static_cast<std::uint64_t>(v) - base) >> 8 * pass & (kRadix - 1);
+    };
     std::array<std::uint16_t, kRadix> next{};
     for (const std::int64_t v : from) ++next[digit(v)];
     std::uint16_t sum = 0;

@@ -11,8 +11,8 @@
 
 namespace cdd::numeric {
 
-// Index of the i-th of `count` probes into n values: all of them in turn if there are no more, else spread with a
-// jitter, so that values that alternate do not hide from a regular stride.
+// Index of the i-th of `count` probes into n values: all of them in turn if there are no more, else spread
+// with a jitter, so that values that alternate do not hide from a regular stride.
 inline std::size_t probe(std::size_t i, std::size_t count, std::size_t n) noexcept {
   if (n <= count) return i;
   const std::size_t stride = n / count;
@@ -21,16 +21,17 @@ inline std::size_t probe(std::size_t i, std::size_t count, std::size_t n) noexce
 
 inline unsigned bit_width(std::uint64_t v) noexcept { return static_cast<unsigned>(std::bit_width(v)); }
 
-// Bits a value of a sample takes when magnitudes are coded ideally: entropy of its bit length around the median,
-// and those bits. Good for comparing predictors, blind to repeated values. At most kMostEstimated values.
+// Bits a value of a sample takes when magnitudes are coded ideally: entropy of its bit length around the
+// median, and those bits. Good for comparing predictors, blind to repeated values. At most kMostEstimated
+// values.
 inline constexpr std::size_t kMostEstimated = 128;
 double estimate_bits(std::span<const std::int64_t> sample) noexcept;
 
 // How one stream's residuals are packed.
 struct Packing {
-  unsigned n_bins = 0;                 // 0: a base and a width for each block
-  simd::NumericBins bins{};            // most frequent first
-  std::int64_t window_base = 0;        // without bins: what a block with outliers falls back to
+  unsigned n_bins = 0;           // 0: a base and a width for each block
+  simd::NumericBins bins{};      // most frequent first
+  std::int64_t window_base = 0;  // without bins: what a block with outliers falls back to
   unsigned window_width = 64;
 };
 

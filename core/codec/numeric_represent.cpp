@@ -34,7 +34,8 @@ struct Decimal {
 
 template <class Float>
 Float from_scaled(double integer, Decimal d) noexcept {
-  return static_cast<Float>(d.quotient ? integer / kPowersOfTen[d.exponent] : integer * kInversePowersOfTen[d.exponent]);
+  return static_cast<Float>(d.quotient ? integer / kPowersOfTen[d.exponent]
+                                       : integer * kInversePowersOfTen[d.exponent]);
 }
 
 // The nearest integer of v * 10^exponent if that gives v back bit for bit.
@@ -79,7 +80,8 @@ bool find_decimal(const std::byte* rows, std::size_t stride, std::size_t n, Deci
 }
 
 template <class T>
-void load_bits(const Items& items, const std::byte* rows, std::size_t stride, std::size_t n, T* values) noexcept {
+void load_bits(const Items& items, const std::byte* rows, std::size_t stride, std::size_t n,
+               T* values) noexcept {
   const auto copy = [&]<class Item>(Item) {
     for (std::size_t i = 0; i < n; ++i) {
       values[i] = static_cast<T>(item_at<Item>(rows, stride, i));  // sign-extends signed items
@@ -114,7 +116,8 @@ void order16(std::size_t n, std::uint32_t* values) noexcept {
 }
 
 template <class Float, class T>
-bool load_decimals(const std::byte* rows, std::size_t stride, std::size_t n, T* values, Decimal decimal, Represented* r) {
+bool load_decimals(const std::byte* rows, std::size_t stride, std::size_t n, T* values, Decimal decimal,
+                   Represented* r) {
   const std::size_t most_patches = n / 16 + 1;
   T last = 0;
   for (std::size_t i = 0; i < n; ++i) {
@@ -134,7 +137,8 @@ bool load_decimals(const std::byte* rows, std::size_t stride, std::size_t n, T* 
 }
 
 template <class Float, class T>
-Represented represent_floats(const Items& items, const std::byte* rows, std::size_t stride, std::size_t n, T* values) {
+Represented represent_floats(const Items& items, const std::byte* rows, std::size_t stride, std::size_t n,
+                             T* values) {
   const std::size_t width = items.per_row / stride;
   Represented ordered;
   ordered.representation = Representation::Ordered;
@@ -193,7 +197,8 @@ void take_step(std::size_t n, T* values, Represented* r) noexcept {
 }  // namespace
 
 template <class T>
-Represented represent(const Items& items, const std::byte* rows, std::size_t stride, std::size_t n, T* values) {
+Represented represent(const Items& items, const std::byte* rows, std::size_t stride, std::size_t n,
+                      T* values) {
   Represented r;
   if constexpr (sizeof(T) == 8) {
     if (items.item_class == ItemClass::Float64) r = represent_floats<double>(items, rows, stride, n, values);

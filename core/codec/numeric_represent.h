@@ -20,16 +20,19 @@ struct Represented {
 
   // Whether differences between integers of the two are meaningful.
   bool comparable(const Represented& other) const noexcept {
-    return table.empty() && other.table.empty() && representation == other.representation && exponent == other.exponent && step == other.step &&
-           offset == other.offset;
+    return table.empty() && other.table.empty() && representation == other.representation &&
+           exponent == other.exponent && step == other.step && offset == other.offset;
   }
 };
 
 // Fills values[0, n) from the items at rows, rows + stride items, ... T as in numeric_decode.cpp.
 template <class T>
-Represented represent(const Items& items, const std::byte* rows, std::size_t stride, std::size_t n, T* values);
+Represented represent(const Items& items, const std::byte* rows, std::size_t stride, std::size_t n,
+                      T* values);
 
-extern template Represented represent(const Items&, const std::byte*, std::size_t, std::size_t, std::uint32_t*);
-extern template Represented represent(const Items&, const std::byte*, std::size_t, std::size_t, std::uint64_t*);
+extern template Represented represent(const Items&, const std::byte*, std::size_t, std::size_t,
+                                      std::uint32_t*);
+extern template Represented represent(const Items&, const std::byte*, std::size_t, std::size_t,
+                                      std::uint64_t*);
 
 }  // namespace cdd::numeric

@@ -76,7 +76,8 @@ bool promises_table(std::size_t n, const T* values) noexcept {
 template <class T>
 double table_bits(const std::vector<T>& table) noexcept {
   T widest = 0;
-  for (std::size_t i = 1; i < table.size(); ++i) widest = std::max(widest, static_cast<T>(table[i] - table[i - 1]));
+  for (std::size_t i = 1; i < table.size(); ++i)
+    widest = std::max(widest, static_cast<T>(table[i] - table[i - 1]));
   return static_cast<double>(table.size() * bit_width(widest) + 96);
 }
 

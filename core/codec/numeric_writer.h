@@ -1,5 +1,5 @@
-// A bounded cursor for payload bytes. Running out of room is not an error but an answer: the encoder asks at the
-// end whether everything fitted.
+// A bounded cursor for payload bytes. Running out of room is not an error but an answer: the encoder asks at
+// the end whether everything fitted.
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // Bit-unpacking with Highway, for bitpack.cpp and for the kernels of this folder that unpack as one step.
 //
-// Eight values take exactly `width` bytes, so a group of eight starts on a byte. Its bytes are shuffled so that
-// each lane holds the bytes its value lies in, then shifted right by the value's bit offset and masked.
+// Eight values take exactly `width` bytes, so a group of eight starts on a byte. Its bytes are shuffled so
+// that each lane holds the bytes its value lies in, then shifted right by the value's bit offset and masked.
 #if defined(CDD_SIMD_BITPACK_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef CDD_SIMD_BITPACK_INL_H_
 #undef CDD_SIMD_BITPACK_INL_H_
@@ -25,7 +25,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 // Whether a byte can move anywhere within a 64-byte vector (VPERMB); elsewhere only within 16-byte blocks.
 #define CDD_BYTES_CROSS_BLOCKS (HWY_TARGET <= HWY_AVX3_DL)
 
-// Lanes of 32 bits hold values of up to 25 bits, lanes of 64 bits values of up to 57: 7 bits of offset fit too.
+// Lanes of 32 bits hold values of up to 25 bits, lanes of 64 bits values of up to 57: 7 bits of offset fit
+// too.
 template <class Lane>
 inline constexpr unsigned kMaxLaneWidth = sizeof(Lane) * 8 - 7;
 
@@ -65,7 +66,8 @@ HWY_INLINE void StoreValues(D d, hn::VFromD<D> v, T* out) {
 #if CDD_BYTES_CROSS_BLOCKS
 
 template <class Lane, class T>
-HWY_INLINE void UnpackLanes(const uint8_t* HWY_RESTRICT in, size_t n, unsigned width, T base, T* HWY_RESTRICT out) {
+HWY_INLINE void UnpackLanes(const uint8_t* HWY_RESTRICT in, size_t n, unsigned width, T base,
+                            T* HWY_RESTRICT out) {
   constexpr size_t kValues = 64 / sizeof(Lane);
   const hn::FixedTag<Lane, kValues> d;
   const hn::FixedTag<uint8_t, 64> d8;
@@ -83,7 +85,8 @@ HWY_INLINE void UnpackLanes(const uint8_t* HWY_RESTRICT in, size_t n, unsigned w
 #else
 
 template <class Lane, class T>
-HWY_INLINE void UnpackLanes(const uint8_t* HWY_RESTRICT in, size_t n, unsigned width, T base, T* HWY_RESTRICT out) {
+HWY_INLINE void UnpackLanes(const uint8_t* HWY_RESTRICT in, size_t n, unsigned width, T base,
+                            T* HWY_RESTRICT out) {
   constexpr size_t kValues = 8;
   constexpr size_t kBlockLanes = 16 / sizeof(Lane);
 #if HWY_TARGET <= HWY_AVX2
@@ -106,7 +109,8 @@ HWY_INLINE void UnpackLanes(const uint8_t* HWY_RESTRICT in, size_t n, unsigned w
 #else
       const auto raw = hn::LoadU(block8, start);
 #endif
-      const auto v = hn::BitCast(d, hn::TableLookupBytes(raw, hn::BitCast(d8, hn::Load(d, pattern.bytes + j))));
+      const auto v =
+          hn::BitCast(d, hn::TableLookupBytes(raw, hn::BitCast(d8, hn::Load(d, pattern.bytes + j))));
       const auto shifted = hn::Shr(v, hn::Load(d, pattern.shifts + j));
       StoreValues(d, hn::Add(hn::And(shifted, mask), base_v), out + i + j);
     }
@@ -118,7 +122,8 @@ HWY_INLINE void UnpackLanes(const uint8_t* HWY_RESTRICT in, size_t n, unsigned w
 
 // The contract of unpack32 and unpack64.
 template <class T>
-HWY_INLINE void Unpack(const uint8_t* HWY_RESTRICT in, size_t n, unsigned width, T base, T* HWY_RESTRICT out) {
+HWY_INLINE void Unpack(const uint8_t* HWY_RESTRICT in, size_t n, unsigned width, T base,
+                       T* HWY_RESTRICT out) {
   if (width == 0) {
     for (size_t i = 0; i < n; ++i) out[i] = base;
     return;

@@ -29,10 +29,12 @@ namespace cdd::simd {
 HWY_EXPORT(Unpack32);
 HWY_EXPORT(Unpack64);
 
-void unpack32(const std::byte* in, std::size_t n, unsigned width, std::uint32_t base, std::uint32_t* out) noexcept {
+void unpack32(const std::byte* in, std::size_t n, unsigned width, std::uint32_t base,
+              std::uint32_t* out) noexcept {
   HWY_DYNAMIC_DISPATCH(Unpack32)(in, n, width, base, out);
 }
-void unpack64(const std::byte* in, std::size_t n, unsigned width, std::uint64_t base, std::uint64_t* out) noexcept {
+void unpack64(const std::byte* in, std::size_t n, unsigned width, std::uint64_t base,
+              std::uint64_t* out) noexcept {
   HWY_DYNAMIC_DISPATCH(Unpack64)(in, n, width, base, out);
 }
 
@@ -59,10 +61,12 @@ void pack(const T* in, std::size_t n, unsigned width, T base, std::byte* out) no
 
 }  // namespace
 
-void pack32(const std::uint32_t* in, std::size_t n, unsigned width, std::uint32_t base, std::byte* out) noexcept {
+void pack32(const std::uint32_t* in, std::size_t n, unsigned width, std::uint32_t base,
+            std::byte* out) noexcept {
   pack(in, n, width, base, out);
 }
-void pack64(const std::uint64_t* in, std::size_t n, unsigned width, std::uint64_t base, std::byte* out) noexcept {
+void pack64(const std::uint64_t* in, std::size_t n, unsigned width, std::uint64_t base,
+            std::byte* out) noexcept {
   pack(in, n, width, base, out);
 }
 
@@ -91,10 +95,12 @@ void unpack(const std::byte* in, std::size_t n, unsigned width, T base, T* out) 
 
 }  // namespace
 
-void unpack32(const std::byte* in, std::size_t n, unsigned width, std::uint32_t base, std::uint32_t* out) noexcept {
+void unpack32(const std::byte* in, std::size_t n, unsigned width, std::uint32_t base,
+              std::uint32_t* out) noexcept {
   unpack(in, n, width, base, out);
 }
-void unpack64(const std::byte* in, std::size_t n, unsigned width, std::uint64_t base, std::uint64_t* out) noexcept {
+void unpack64(const std::byte* in, std::size_t n, unsigned width, std::uint64_t base,
+              std::uint64_t* out) noexcept {
   unpack(in, n, width, base, out);
 }
 

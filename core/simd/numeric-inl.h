@@ -1,4 +1,5 @@
-// Segments of the NUMERIC codec with Highway: unpack, patch, integrate. See numeric.h; numeric.cpp dispatches.
+// Segments of the NUMERIC codec with Highway: unpack, patch, integrate. See numeric.h; numeric.cpp
+// dispatches.
 #if defined(CDD_SIMD_NUMERIC_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef CDD_SIMD_NUMERIC_INL_H_
 #undef CDD_SIMD_NUMERIC_INL_H_
@@ -58,7 +59,8 @@ HWY_INLINE T PrefixSum(T* values, size_t n, T start) {
   return hn::GetLane(carry);
 }
 
-// out[i] = table[indices[i]], indices below 16. Rounds n up to whole vectors; what lies behind n may be anything.
+// out[i] = table[indices[i]], indices below 16. Rounds n up to whole vectors; what lies behind n may be
+// anything.
 HWY_INLINE void LookUpBytes(const uint8_t* table, const uint32_t* indices, size_t n, uint32_t* out) {
 #if HWY_TARGET == HWY_SCALAR
   for (size_t i = 0; i < n; ++i) out[i] = table[indices[i]];
@@ -74,8 +76,8 @@ HWY_INLINE void LookUpBytes(const uint8_t* table, const uint32_t* indices, size_
 #endif
 }
 
-// The offsets of one block with selectors; false if they end behind `end`, which the caller has checked to lie
-// at or behind the selectors. `end` comes back as the end of the offsets.
+// The offsets of one block with selectors; false if they end behind `end`, which the caller has checked to
+// lie at or behind the selectors. `end` comes back as the end of the offsets.
 template <class T>
 HWY_INLINE bool UnpackBins(const NumericBlock& block, const NumericBins& bins, const uint8_t** end,
                            T* HWY_RESTRICT out) {
@@ -122,7 +124,8 @@ HWY_INLINE bool UnpackBins(const NumericBlock& block, const NumericBins& bins, c
 }
 
 template <class T>
-HWY_INLINE bool UnpackBlock(const NumericSegment<T>& segment, const NumericBlock& block, T* HWY_RESTRICT out) {
+HWY_INLINE bool UnpackBlock(const NumericSegment<T>& segment, const NumericBlock& block,
+                            T* HWY_RESTRICT out) {
   const auto* const data = reinterpret_cast<const uint8_t*>(block.data);
   const uint8_t* const block_end = data + block.bytes;
   const unsigned leading = block.selector_bits == 0 ? block.width : block.selector_bits;
@@ -137,10 +140,12 @@ HWY_INLINE bool UnpackBlock(const NumericSegment<T>& segment, const NumericBlock
   }
   const size_t n = block.n_exceptions;
   if (n == 0) return true;
-  if (n + packed_bytes(n, segment.exception_width) > static_cast<size_t>(block_end - exceptions)) return false;
+  if (n + packed_bytes(n, segment.exception_width) > static_cast<size_t>(block_end - exceptions))
+    return false;
   const auto* const values = reinterpret_cast<const std::byte*>(exceptions + n);
   for (size_t i = 0; i < n; ++i) {
-    out[exceptions[i]] = static_cast<T>(segment.exception_base + unpack_one(values, i, segment.exception_width));
+    out[exceptions[i]] =
+        static_cast<T>(segment.exception_base + unpack_one(values, i, segment.exception_width));
   }
   return true;
 }
@@ -171,7 +176,8 @@ HWY_INLINE bool DecodeSegment(const NumericSegment<T>& segment, T* values) {
       if (segment.distance >= hn::MaxLanes(Lanes<T>())) {
         AddInto(values, values - segment.distance, n);
       } else {
-        for (size_t i = 0; i < n; ++i) values[i] = static_cast<T>(values[i] + *(values + i - segment.distance));
+        for (size_t i = 0; i < n; ++i)
+          values[i] = static_cast<T>(values[i] + *(values + i - segment.distance));
       }
       break;
     case NumericPredictor::Second: {

@@ -16,10 +16,12 @@ bool DecodeNumeric32(const NumericSegment<uint32_t>& segment, uint32_t* values) 
 bool DecodeNumeric64(const NumericSegment<uint64_t>& segment, uint64_t* values) {
   return DecodeSegment(segment, values);
 }
-void ConvertNumeric32(const NumericConversion& c, const uint32_t* values, size_t n, std::byte* out, size_t stride) {
+void ConvertNumeric32(const NumericConversion& c, const uint32_t* values, size_t n, std::byte* out,
+                      size_t stride) {
   Convert(c, values, n, out, stride);
 }
-void ConvertNumeric64(const NumericConversion& c, const uint64_t* values, size_t n, std::byte* out, size_t stride) {
+void ConvertNumeric64(const NumericConversion& c, const uint64_t* values, size_t n, std::byte* out,
+                      size_t stride) {
   Convert(c, values, n, out, stride);
 }
 
@@ -41,12 +43,12 @@ bool decode_numeric32(const NumericSegment<std::uint32_t>& segment, std::uint32_
 bool decode_numeric64(const NumericSegment<std::uint64_t>& segment, std::uint64_t* values) noexcept {
   return HWY_DYNAMIC_DISPATCH(DecodeNumeric64)(segment, values);
 }
-void convert_numeric32(const NumericConversion& conversion, const std::uint32_t* values, std::size_t n, std::byte* out,
-                       std::size_t stride) noexcept {
+void convert_numeric32(const NumericConversion& conversion, const std::uint32_t* values, std::size_t n,
+                       std::byte* out, std::size_t stride) noexcept {
   HWY_DYNAMIC_DISPATCH(ConvertNumeric32)(conversion, values, n, out, stride);
 }
-void convert_numeric64(const NumericConversion& conversion, const std::uint64_t* values, std::size_t n, std::byte* out,
-                       std::size_t stride) noexcept {
+void convert_numeric64(const NumericConversion& conversion, const std::uint64_t* values, std::size_t n,
+                       std::byte* out, std::size_t stride) noexcept {
   HWY_DYNAMIC_DISPATCH(ConvertNumeric64)(conversion, values, n, out, stride);
 }
 
@@ -58,12 +60,12 @@ bool decode_numeric32(const NumericSegment<std::uint32_t>& segment, std::uint32_
 bool decode_numeric64(const NumericSegment<std::uint64_t>& segment, std::uint64_t* values) noexcept {
   return reference_decode(segment, values);
 }
-void convert_numeric32(const NumericConversion& conversion, const std::uint32_t* values, std::size_t n, std::byte* out,
-                       std::size_t stride) noexcept {
+void convert_numeric32(const NumericConversion& conversion, const std::uint32_t* values, std::size_t n,
+                       std::byte* out, std::size_t stride) noexcept {
   reference_convert(conversion, values, n, out, stride);
 }
-void convert_numeric64(const NumericConversion& conversion, const std::uint64_t* values, std::size_t n, std::byte* out,
-                       std::size_t stride) noexcept {
+void convert_numeric64(const NumericConversion& conversion, const std::uint64_t* values, std::size_t n,
+                       std::byte* out, std::size_t stride) noexcept {
   reference_convert(conversion, values, n, out, stride);
 }
 

@@ -1,8 +1,8 @@
 // Kernels of the NUMERIC codec: residuals of a segment -> integers -> items.
 //
-// Not a codec: no headers, no choosing. Integers are 32 bits wide for items of up to 4 bytes, else 64, and all
-// arithmetic is modulo 2^32 or 2^64. What the fields mean is specified in docs/codecs.md, "NUMERIC (type 6)".
-// All functions are noexcept and, whatever the bytes are, stay within the memory their comments name.
+// Not a codec: no headers, no choosing. Integers are 32 bits wide for items of up to 4 bytes, else 64, and
+// all arithmetic is modulo 2^32 or 2^64. What the fields mean is specified in docs/codecs.md, "NUMERIC (type
+// 6)". All functions are noexcept and, whatever the bytes are, stay within the memory their comments name.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,8 @@ struct NumericBins {
 };
 
 // Up to 256 residuals: n selectors of `selector_bits`, then at the next byte n offsets of the width the
-// selected bin has (without selectors: n offsets of `width` from `base`), then at the next byte the exceptions:
-// a position byte each, then their values packed with the width the segment names.
+// selected bin has (without selectors: n offsets of `width` from `base`), then at the next byte the
+// exceptions: a position byte each, then their values packed with the width the segment names.
 struct NumericBlock {
   const std::byte* data;
   std::size_t bytes;  // of all that
@@ -54,13 +54,13 @@ struct NumericSegment {
 };
 
 // Decodes a segment to `values`. values[-1] (Previous, Second) or values[-distance .. 0) (Row) hold what came
-// before. Writes n_blocks * 256 values and up to kBitpackSlackBytes more; reads up to kBitpackSlackBytes behind
-// the blocks' data. False, with arbitrary values, if a block needs more bytes than it has.
+// before. Writes n_blocks * 256 values and up to kBitpackSlackBytes more; reads up to kBitpackSlackBytes
+// behind the blocks' data. False, with arbitrary values, if a block needs more bytes than it has.
 bool decode_numeric32(const NumericSegment<std::uint32_t>& segment, std::uint32_t* values) noexcept;
 bool decode_numeric64(const NumericSegment<std::uint64_t>& segment, std::uint64_t* values) noexcept;
 
 enum class NumericItem : std::uint8_t {
-  Bits8,      // the low bits of the integer
+  Bits8,  // the low bits of the integer
   Bits16,
   Bits32,
   Bits64,
@@ -82,19 +82,19 @@ struct NumericConversion {
 };
 
 // Writes n items, each `stride` items behind the one before, and nothing else.
-void convert_numeric32(const NumericConversion& conversion, const std::uint32_t* values, std::size_t n, std::byte* out,
-                       std::size_t stride) noexcept;
-void convert_numeric64(const NumericConversion& conversion, const std::uint64_t* values, std::size_t n, std::byte* out,
-                       std::size_t stride) noexcept;
+void convert_numeric32(const NumericConversion& conversion, const std::uint32_t* values, std::size_t n,
+                       std::byte* out, std::size_t stride) noexcept;
+void convert_numeric64(const NumericConversion& conversion, const std::uint64_t* values, std::size_t n,
+                       std::byte* out, std::size_t stride) noexcept;
 
 // One value at a time, plainly: what the kernels are tested against.
 namespace reference {
 bool decode_numeric32(const NumericSegment<std::uint32_t>& segment, std::uint32_t* values) noexcept;
 bool decode_numeric64(const NumericSegment<std::uint64_t>& segment, std::uint64_t* values) noexcept;
-void convert_numeric32(const NumericConversion& conversion, const std::uint32_t* values, std::size_t n, std::byte* out,
-                       std::size_t stride) noexcept;
-void convert_numeric64(const NumericConversion& conversion, const std::uint64_t* values, std::size_t n, std::byte* out,
-                       std::size_t stride) noexcept;
+void convert_numeric32(const NumericConversion& conversion, const std::uint32_t* values, std::size_t n,
+                       std::byte* out, std::size_t stride) noexcept;
+void convert_numeric64(const NumericConversion& conversion, const std::uint64_t* values, std::size_t n,
+                       std::byte* out, std::size_t stride) noexcept;
 }  // namespace reference
 
 }  // namespace cdd::simd

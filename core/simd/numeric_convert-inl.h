@@ -71,7 +71,8 @@ HWY_INLINE hn::VFromD<D> Floats(D d, hn::VFromD<D> v, double scale) {
 
 #if HWY_TARGET != HWY_SCALAR
 template <NumericItem kItem, class D>
-HWY_INLINE void StoreItems(D d, hn::VFromD<D> v, double scale, typename ItemOf<kItem, hn::TFromD<D>>::Type* out) {
+HWY_INLINE void StoreItems(D d, hn::VFromD<D> v, double scale,
+                           typename ItemOf<kItem, hn::TFromD<D>>::Type* out) {
   using T = hn::TFromD<D>;
   using Item = typename ItemOf<kItem, T>::Type;
   const hn::Rebind<Item, D> narrow;
@@ -118,7 +119,8 @@ HWY_INLINE size_t ConvertVectors(const NumericConversion& c, const T* values, si
 }
 
 template <NumericItem kItem, class T>
-HWY_INLINE void ConvertAs(const NumericConversion& c, const T* values, size_t n, std::byte* out, size_t stride) {
+HWY_INLINE void ConvertAs(const NumericConversion& c, const T* values, size_t n, std::byte* out,
+                          size_t stride) {
   using Item = typename ItemOf<kItem, T>::Type;
   alignas(64) Item items[kNumericBlockValues];
   while (n != 0) {
@@ -137,11 +139,12 @@ HWY_INLINE void ConvertAs(const NumericConversion& c, const T* values, size_t n,
 }
 
 template <class T>
-HWY_INLINE void Convert(const NumericConversion& c, const T* values, size_t n, std::byte* out, size_t stride) {
+HWY_INLINE void Convert(const NumericConversion& c, const T* values, size_t n, std::byte* out,
+                        size_t stride) {
   constexpr bool kWide = sizeof(T) == 8;
   switch (c.item) {
-#define CDD_NUMERIC_ITEM(name, wide)                                          \
-  case NumericItem::name:                                                     \
+#define CDD_NUMERIC_ITEM(name, wide)                                                      \
+  case NumericItem::name:                                                                 \
     if constexpr (kWide == wide) ConvertAs<NumericItem::name>(c, values, n, out, stride); \
     break;
     CDD_NUMERIC_ITEM(Bits8, false)

@@ -1,5 +1,5 @@
-// The kernels of numeric.h one value at a time, in plain C++: the oracle of their tests, and the conversion also
-// their tail.
+// The kernels of numeric.h one value at a time, in plain C++: the oracle of their tests, and the conversion
+// also their tail.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@ namespace cdd::simd {
 
 // Residual i of a block before exceptions; `bit` is where its offset starts and moves on.
 template <class T>
-T reference_residual(const NumericBlock& block, const NumericBins& bins, std::size_t i, std::size_t* bit) noexcept {
+T reference_residual(const NumericBlock& block, const NumericBins& bins, std::size_t i,
+                     std::size_t* bit) noexcept {
   if (block.selector_bits == 0) {
     return static_cast<T>(block.base + reference::unpack_one(block.data, i, block.width));
   }
@@ -36,13 +37,14 @@ bool reference_block(const NumericSegment<T>& segment, const NumericBlock& block
   bytes += (bits + 7) / 8;
   if (bytes > block.bytes) return false;
   std::size_t bit = 0;
-  for (std::size_t i = 0; i < block.n_values; ++i) out[i] = reference_residual<T>(block, *segment.bins, i, &bit);
+  for (std::size_t i = 0; i < block.n_values; ++i)
+    out[i] = reference_residual<T>(block, *segment.bins, i, &bit);
   const std::byte* const positions = block.data + bytes;
   const std::size_t n = block.n_exceptions;
   if (n != 0 && bytes + n + packed_bytes(n, segment.exception_width) > block.bytes) return false;
   for (std::size_t i = 0; i < n; ++i) {
-    out[std::to_integer<std::size_t>(positions[i])] =
-        static_cast<T>(segment.exception_base + reference::unpack_one(positions + n, i, segment.exception_width));
+    out[std::to_integer<std::size_t>(positions[i])] = static_cast<T>(
+        segment.exception_base + reference::unpack_one(positions + n, i, segment.exception_width));
   }
   return true;
 }

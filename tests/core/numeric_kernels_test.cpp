@@ -20,9 +20,9 @@ struct Api<std::uint32_t> {
   static constexpr auto convert = convert_numeric32;
   static constexpr auto reference_decode = reference::decode_numeric32;
   static constexpr auto reference_convert = reference::convert_numeric32;
-  static constexpr NumericItem kItems[] = {NumericItem::Bits8,     NumericItem::Bits16,
-                                           NumericItem::Bits32,    NumericItem::Ordered16,
-                                           NumericItem::Ordered32, NumericItem::Float32Quotient,
+  static constexpr NumericItem kItems[] = {NumericItem::Bits8,         NumericItem::Bits16,
+                                           NumericItem::Bits32,        NumericItem::Ordered16,
+                                           NumericItem::Ordered32,     NumericItem::Float32Quotient,
                                            NumericItem::Float32Product};
 };
 template <>
@@ -31,8 +31,8 @@ struct Api<std::uint64_t> {
   static constexpr auto convert = convert_numeric64;
   static constexpr auto reference_decode = reference::decode_numeric64;
   static constexpr auto reference_convert = reference::convert_numeric64;
-  static constexpr NumericItem kItems[] = {NumericItem::Bits64, NumericItem::Ordered64, NumericItem::Float64Quotient,
-                                           NumericItem::Float64Product};
+  static constexpr NumericItem kItems[] = {NumericItem::Bits64, NumericItem::Ordered64,
+                                           NumericItem::Float64Quotient, NumericItem::Float64Product};
 };
 
 template <class T>
@@ -100,7 +100,8 @@ TYPED_TEST(NumericKernels, SegmentsOfAnyBitsDecodeAsTheReferenceDoes) {
       ASSERT_EQ(Api<T>::decode(r.segment, got.data() + kBefore), ok) << "segment " << i;
       if (!ok) continue;
       ++decoded;
-      ASSERT_EQ(std::memcmp(got.data(), expected.data(), (kBefore + r.n_values()) * sizeof(T)), 0) << "segment " << i;
+      ASSERT_EQ(std::memcmp(got.data(), expected.data(), (kBefore + r.n_values()) * sizeof(T)), 0)
+          << "segment " << i;
     }
     EXPECT_GT(decoded, 300);
   });
@@ -115,7 +116,8 @@ TYPED_TEST(NumericKernels, ItemsConvertAsTheReferenceDoesAndNothingElseIsWritten
         for (const std::size_t n : {0, 1, 7, 8, 16, 31, 64, 255, 256, 257, 700}) {
           std::vector<T> values(n);
           // Magnitudes a double holds exactly, as every encoder writes.
-          for (T& v : values) v = static_cast<T>(static_cast<std::int64_t>(random()) >> (sizeof(T) == 8 ? 11 : 32));
+          for (T& v : values)
+            v = static_cast<T>(static_cast<std::int64_t>(random()) >> (sizeof(T) == 8 ? 11 : 32));
           NumericConversion c{item};
           if (random() % 2 == 0) {
             c.step = 1 + random() % 7;

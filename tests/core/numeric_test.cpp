@@ -59,10 +59,23 @@ void real_arrays(const std::string& folder) {
 TEST(NumericCodec, RealSeriesSurvive) { real_arrays("series"); }
 TEST(NumericCodec, RealBooksSurvive) { real_arrays("lob"); }
 
-constexpr DType kDTypes[] = {Kind::Bool,    Kind::Int8,     Kind::UInt8,    Kind::Int16,     Kind::UInt16,
-                             Kind::Int32,   Kind::UInt32,   Kind::Int64,    Kind::UInt64,    Kind::Float16,
-                             Kind::BFloat16, Kind::Float32, Kind::Float64,  Kind::Complex64, Kind::Complex128,
-                             DType(Kind::Datetime64, 10), DType(Kind::Timedelta64, 9)};
+constexpr DType kDTypes[] = {Kind::Bool,
+                             Kind::Int8,
+                             Kind::UInt8,
+                             Kind::Int16,
+                             Kind::UInt16,
+                             Kind::Int32,
+                             Kind::UInt32,
+                             Kind::Int64,
+                             Kind::UInt64,
+                             Kind::Float16,
+                             Kind::BFloat16,
+                             Kind::Float32,
+                             Kind::Float64,
+                             Kind::Complex64,
+                             Kind::Complex128,
+                             DType(Kind::Datetime64, 10),
+                             DType(Kind::Timedelta64, 9)};
 
 TEST(NumericCodec, RandomBitsOfEveryDTypeAndShapeSurvive) {
   const std::vector<std::vector<std::uint32_t>> shapes = {
@@ -72,7 +85,8 @@ TEST(NumericCodec, RandomBitsOfEveryDTypeAndShapeSurvive) {
     for (const auto& dims : shapes) {
       const RowLayout layout(dtype, dims);
       for (const std::uint32_t n_rows : {1u, 2u, 3u, 64u, 255u, 256u, 257u, 700u}) {
-        SCOPED_TRACE(testing::Message() << "dtype " << dtype.code() << " dims " << dims.size() << " rows " << n_rows);
+        SCOPED_TRACE(testing::Message()
+                     << "dtype " << dtype.code() << " dims " << dims.size() << " rows " << n_rows);
         round_trip(layout, random_bytes(std::size_t{layout.row_bytes()} * n_rows, ++seed), n_rows);
       }
     }
@@ -92,7 +106,8 @@ TEST(NumericCodec, DegenerateRowsSurviveAndShrink) {
     const Buffer ones(size, std::byte{0xff});
     EXPECT_LT(round_trip(layout, ones, 1000), headers) << dtype.code();
     Buffer alternating(size);
-    for (std::size_t i = 0; i < size; ++i) alternating[i] = static_cast<std::byte>(i / layout.row_bytes() % 2 * 0x80);
+    for (std::size_t i = 0; i < size; ++i)
+      alternating[i] = static_cast<std::byte>(i / layout.row_bytes() % 2 * 0x80);
     EXPECT_LT(round_trip(layout, alternating, 1000), streams * 1000 / 8 + 2 * headers) << dtype.code();
     Buffer runs(size);
     for (std::size_t i = 0; i < size; ++i) runs[i] = static_cast<std::byte>(i / 3000);
@@ -105,11 +120,24 @@ TEST(NumericCodec, EveryKindOfFloatSurvivesAmongDecimals) {
     using Float = decltype(zero);
     using Limits = std::numeric_limits<Float>;
     using Bits = std::conditional_t<sizeof(Float) == 8, std::uint64_t, std::uint32_t>;
-    const Float odd[] = {Limits::quiet_NaN(), -Limits::quiet_NaN(), Limits::signaling_NaN(),
-                         std::bit_cast<Float>(static_cast<Bits>(std::bit_cast<Bits>(Limits::quiet_NaN()) | 12345)),
-                         Limits::infinity(), -Limits::infinity(), Float{0}, -Float{0}, Limits::denorm_min(),
-                         -Limits::denorm_min(), Limits::min(), Limits::max(), Limits::lowest(), Limits::epsilon(),
-                         static_cast<Float>(1e15), static_cast<Float>(-1e15), static_cast<Float>(9007199254740993.0)};
+    const Float odd[] = {
+        Limits::quiet_NaN(),
+        -Limits::quiet_NaN(),
+        Limits::signaling_NaN(),
+        std::bit_cast<Float>(static_cast<Bits>(std::bit_cast<Bits>(Limits::quiet_NaN()) | 12345)),
+        Limits::infinity(),
+        -Limits::infinity(),
+        Float{0},
+        -Float{0},
+        Limits::denorm_min(),
+        -Limits::denorm_min(),
+        Limits::min(),
+        Limits::max(),
+        Limits::lowest(),
+        Limits::epsilon(),
+        static_cast<Float>(1e15),
+        static_cast<Float>(-1e15),
+        static_cast<Float>(9007199254740993.0)};
     std::mt19937 random(3);
     for (const int every : {1, 3, 20, 400}) {
       std::vector<Float> values;
@@ -130,7 +158,8 @@ TEST(NumericCodec, IntegersAtTheirLimitsSurvive) {
   constexpr std::int64_t kHigh = std::numeric_limits<std::int64_t>::max();
   std::vector<std::int64_t> values;
   for (int i = 0; i < 300; ++i) {
-    for (const std::int64_t v : {kLow, kHigh, kLow + 1, std::int64_t{0}, std::int64_t{-1}, kHigh - i}) values.push_back(v);
+    for (const std::int64_t v : {kLow, kHigh, kLow + 1, std::int64_t{0}, std::int64_t{-1}, kHigh - i})
+      values.push_back(v);
   }
   round_trip(Kind::Int64, {}, values);
   round_trip(Kind::UInt64, {3}, values);
@@ -148,7 +177,8 @@ TEST(NumericCodec, RegularTimesTakeNoBitsAtAll) {
 TEST(NumericCodec, AStepThatAllValuesShareIsTakenOut) {
   std::mt19937_64 random(4);
   std::vector<std::int64_t> times;
-  for (int i = 0; i < 4096; ++i) times.push_back(static_cast<std::int64_t>(random() % 4096) * 1'000'000 + 123);
+  for (int i = 0; i < 4096; ++i)
+    times.push_back(static_cast<std::int64_t>(random() % 4096) * 1'000'000 + 123);
   EXPECT_LT(round_trip(Kind::Int64, {}, times), 4096 * 12 / 8 + 200u);
   std::vector<double> quarters;
   for (int i = 0; i < 4096; ++i) quarters.push_back(static_cast<double>(random() % 1024) * 0.25);
@@ -182,9 +212,11 @@ TEST(NumericCodec, BarsThatOpenAtTheLastCloseSurvive) {
 TEST(NumericCodec, DamagedPayloadsDoNoHarm) {
   std::mt19937_64 random(7);
   std::vector<double> prices;
-  for (int i = 0; i < 600; ++i) prices.push_back(i % 97 == 0 ? NAN : static_cast<double>(1000 + random() % 50) / 100);
+  for (int i = 0; i < 600; ++i)
+    prices.push_back(i % 97 == 0 ? NAN : static_cast<double>(1000 + random() % 50) / 100);
   std::vector<std::int64_t> times{1'700'000'000'000};
-  for (int i = 1; i < 600; ++i) times.push_back(times.back() + (random() % 4 == 0 ? static_cast<int>(random() % 900) : 0));
+  for (int i = 1; i < 600; ++i)
+    times.push_back(times.back() + (random() % 4 == 0 ? static_cast<int>(random() % 900) : 0));
   std::vector<float> book;
   for (int i = 0; i < 600; ++i) book.push_back(static_cast<float>(i % 10) + static_cast<float>(random() % 3));
   const auto run = [](DType dtype, std::vector<std::uint32_t> dims, Bytes rows) {
