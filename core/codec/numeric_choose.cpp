@@ -54,6 +54,7 @@ Choice best_own(const Columns<T>& columns, std::uint32_t s, const Runs& runs) no
 // Lets streams refer to others where that saves most.
 template <class T>
 void refer(const Columns<T>& columns, const Runs& runs, std::vector<Choice>* choices) {
+  constexpr double kMustSave = 0.3;  // bits of a value
   struct Edge {
     std::uint32_t from;
     Choice choice;
@@ -62,6 +63,7 @@ void refer(const Columns<T>& columns, const Runs& runs, std::vector<Choice>* cho
   const Shape& shape = columns.shape;
   std::vector<Edge> edges;
   for (std::uint32_t s = 0; s < shape.streams; ++s) {
+    if ((*choices)[s].bits < 2 * kMustSave) continue;
     for (std::uint32_t r = 0; r < shape.streams; ++r) {
       if (r == s || !columns.represented[s].comparable(columns.represented[r])) continue;
       for (const Predictor p : {Predictor::Stream, Predictor::StreamPrevious}) {
@@ -69,7 +71,7 @@ void refer(const Columns<T>& columns, const Runs& runs, std::vector<Choice>* cho
         Choice c{p, r, 0};
         c.bits = estimate(columns, s, c, runs);
         const double saved = (*choices)[s].bits - c.bits;
-        if (saved > 0.3) edges.push_back({s, c, saved});
+        if (saved > kMustSave) edges.push_back({s, c, saved});
       }
     }
   }

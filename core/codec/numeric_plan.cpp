@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace cdd::numeric {
@@ -125,33 +126,29 @@ Packing plan_bins(std::span<const std::int64_t> sorted, std::size_t n_values) no
   const std::size_t n = group(sorted, &groups);
   const double scale = static_cast<double>(n_values) / static_cast<double>(sorted.size());
 
-  // best[m][j]: fewest offset bits for groups [0, j] in m + 1 bins; from[m][j]: where the last bin starts.
-  std::array<std::array<double, kMaxGroups>, kMaxBins> best;
-  std::array<std::array<std::uint8_t, kMaxGroups>, kMaxBins> from;
-  std::array<std::array<double, kMaxGroups>, kMaxGroups> cost;
+  // best[m][j]: fewest offset bits for groups [0, j] in m + 1 bins, and modulo kPlace where the last of
+  // these bins starts: one minimum finds both. At most 512 values of 64 bits, so 32 bits are plenty.
+  constexpr std::int32_t kPlace = kMaxGroups;
+  static_assert(kMostSampled * 64 * kPlace < std::numeric_limits<std::int32_t>::max() / 2);
+  std::array<std::array<std::int32_t, kMaxGroups>, kMaxBins> best;
+  std::array<std::array<std::int32_t, kMaxGroups>, kMaxGroups> cost;
   for (std::size_t i = 0; i < n; ++i) {
     std::size_t count = 0;
     for (std::size_t j = i; j < n; ++j) {
       count += groups[j].count;
-      cost[i][j] = static_cast<double>(count) * range_width(groups[i].low, groups[j].high);
+      cost[i][j] = static_cast<std::int32_t>(count * range_width(groups[i].low, groups[j].high)) * kPlace;
     }
   }
   std::size_t chosen = 0;
   double chosen_bits = 0;
   for (std::size_t m = 0; m < std::min(kMaxBins, n); ++m) {
-    for (std::size_t j = m; j < n; ++j) {
-      best[m][j] = cost[0][j];
-      from[m][j] = 0;
-      for (std::size_t i = m; m != 0 && i <= j; ++i) {
-        const double bits = best[m - 1][i - 1] + cost[i][j];
-        if (bits < best[m][j] || i == m) {
-          best[m][j] = bits;
-          from[m][j] = static_cast<std::uint8_t>(i);
-        }
-      }
+    best[m].fill(std::numeric_limits<std::int32_t>::max());
+    for (std::size_t i = m; i < (m == 0 ? 1 : n); ++i) {
+      const std::int32_t before = m == 0 ? 0 : best[m - 1][i - 1] / kPlace * kPlace;
+      const std::int32_t with_place = before + static_cast<std::int32_t>(i);
+      for (std::size_t j = i; j < n; ++j) best[m][j] = std::min(best[m][j], with_place + cost[i][j]);
     }
-    const unsigned selector_bits = bit_width(m);
-    const double bits = scale * best[m][n - 1] + static_cast<double>(n_values) * selector_bits +
+    const double bits = scale * (best[m][n - 1] / kPlace) + static_cast<double>(n_values) * bit_width(m) +
                         static_cast<double>(m + 1) * kBinHeaderBits;
     if (m == 0 || bits < chosen_bits) {
       chosen = m;
@@ -164,7 +161,7 @@ Packing plan_bins(std::span<const std::int64_t> sorted, std::size_t n_values) no
   std::array<Group, kMaxBins> bins;
   std::size_t end = n - 1;
   for (std::size_t m = chosen + 1; m-- > 0;) {
-    const std::size_t start = m == 0 ? 0 : from[m][end];
+    const std::size_t start = static_cast<std::size_t>(best[m][end] % kPlace);
     bins[m] = {groups[start].low, groups[end].high, 0};
     for (std::size_t i = start; i <= end; ++i) bins[m].count += groups[i].count;
     end = start - 1;
