@@ -4,178 +4,12 @@
 
 #include "core/base/scratch.h"
 #include "core/codec/numeric_format.h"
+#include "core/codec/numeric_stream.h"
 
 namespace cdd::numeric {
 namespace {
 
 constexpr std::size_t kVectorBytes = 64;
-
-// One stream's header, and how far its blocks are read.
-struct Stream {
-  simd::NumericConversion conversion;
-  simd::NumericBins bins;
-  Predictor predictor;
-  bool has_bins;
-  std::uint8_t exception_width;
-  std::uint32_t first_item;  // of a row
-  std::uint32_t reference;   // Stream, StreamPrevious
-  std::uint64_t exception_base;
-  PackedArray starts;       // what the predictor needs of the values before each segment
-  PackedArray differences;  // Second
-  PackedArray widths;       // of each block's values, or of its selectors
-  PackedArray bases;        // without bins
-  PackedArray sizes;        // with bins
-  PackedArray exceptions;   // of each block
-  std::size_t n_patches;
-  PackedArray patch_positions;
-  PackedArray patch_bits;
-  Bytes data;
-  std::size_t next_block;
-  std::size_t next_byte;
-};
-
-simd::NumericItem item_of(const Items& items, Representation representation) {
-  using simd::NumericItem;
-  const bool wide = items.bytes == 8;
-  switch (representation) {
-    case Representation::Integer:
-      return items.bytes == 1   ? NumericItem::Bits8
-             : items.bytes == 2 ? NumericItem::Bits16
-             : wide             ? NumericItem::Bits64
-                                : NumericItem::Bits32;
-    case Representation::Ordered:
-      if (items.item_class == ItemClass::Int) break;
-      return items.bytes == 2 ? NumericItem::Ordered16
-             : wide           ? NumericItem::Ordered64
-                              : NumericItem::Ordered32;
-    case Representation::Quotient:
-      if (items.item_class != ItemClass::Float32 && items.item_class != ItemClass::Float64) break;
-      return wide ? NumericItem::Float64Quotient : NumericItem::Float32Quotient;
-    case Representation::Product:
-      if (items.item_class != ItemClass::Float32 && items.item_class != ItemClass::Float64) break;
-      return wide ? NumericItem::Float64Product : NumericItem::Float32Product;
-  }
-  fail(ErrorCode::Corrupt, "numeric representation %u does not suit the dtype",
-       static_cast<unsigned>(representation));
-}
-
-void take_representation(ByteReader& in, const Items& items, unsigned bits, Stream* stream) {
-  const auto representation = static_cast<Representation>(bits & kRepresentationMask);
-  stream->conversion = {item_of(items, representation)};
-  if (representation == Representation::Quotient || representation == Representation::Product) {
-    const unsigned exponent = in.take<std::uint8_t>();
-    if (exponent > kMaxExponent)
-      fail(ErrorCode::Corrupt, "numeric exponent %u, at most %u", exponent, kMaxExponent);
-    stream->conversion.scale =
-        representation == Representation::Quotient ? kPowersOfTen[exponent] : kInversePowersOfTen[exponent];
-  }
-  if ((bits & kHasStep) != 0) {
-    stream->conversion.step = take_varint(in);
-    stream->conversion.offset = unzigzag(take_varint(in));
-  }
-}
-
-void take_predictor(ByteReader& in, const Shape& shape, std::uint32_t self, unsigned bits, Stream* stream) {
-  stream->predictor = static_cast<Predictor>(bits & kPredictorMask);
-  switch (stream->predictor) {
-    case Predictor::None:
-      return;
-    case Predictor::Previous:
-      stream->starts = PackedArray::take(in, shape.segments);
-      return;
-    case Predictor::Row:
-      stream->starts = PackedArray::take(in, std::size_t{shape.segments} * shape.width);
-      return;
-    case Predictor::Second:
-      stream->starts = PackedArray::take(in, shape.segments);
-      stream->differences = PackedArray::take(in, shape.segments);
-      return;
-    case Predictor::Stream:
-    case Predictor::StreamPrevious:
-      stream->reference = in.take<std::uint8_t>();
-      if (stream->reference >= self) {
-        fail(ErrorCode::Corrupt, "numeric stream %u refers to stream %u", self, stream->reference);
-      }
-      if (stream->predictor == Predictor::StreamPrevious)
-        stream->starts = PackedArray::take(in, shape.segments);
-      return;
-  }
-  fail(ErrorCode::Corrupt, "numeric predictor %u is not known", bits & kPredictorMask);
-}
-
-void take_bins(ByteReader& in, Stream* stream) {
-  const unsigned n = in.take<std::uint8_t>();
-  if (n == 0 || n > kMaxBins) fail(ErrorCode::Corrupt, "numeric stream of %u bins", n);
-  for (unsigned b = 0; b < n; ++b) {
-    stream->bins.bases[b] = unzigzag(take_varint(in));
-    stream->bins.widths[b] = in.take<std::uint8_t>();
-    if (stream->bins.widths[b] > 64)
-      fail(ErrorCode::Corrupt, "numeric bin of %u bits", unsigned{stream->bins.widths[b]});
-  }
-}
-
-Stream take_stream(ByteReader& in, const Items& items, const Shape& shape, std::uint32_t self) {
-  Stream s{};
-  const unsigned first = in.take<std::uint8_t>();
-  const unsigned second = in.take<std::uint8_t>();
-  if ((first & ~(kRepresentationMask | kHasStep | kHasPatches)) != 0 ||
-      (second & ~(kPredictorMask | kHasBins | kHasExceptions)) != 0) {
-    fail(ErrorCode::Corrupt, "numeric stream has unknown bits (0x%02x 0x%02x)", first, second);
-  }
-  take_representation(in, items, first, &s);
-  take_predictor(in, shape, self, second, &s);
-  s.has_bins = (second & kHasBins) != 0;
-  if (s.has_bins) take_bins(in, &s);
-  s.widths = PackedArray::take(in, shape.blocks);
-  (s.has_bins ? s.sizes : s.bases) = PackedArray::take(in, shape.blocks);
-  if ((second & kHasExceptions) != 0) {
-    s.exceptions = PackedArray::take(in, shape.blocks);
-    s.exception_width = in.take<std::uint8_t>();
-    if (s.exception_width > 64)
-      fail(ErrorCode::Corrupt, "numeric exceptions of %u bits", unsigned{s.exception_width});
-    s.exception_base = unzigzag(take_varint(in));
-  }
-  if ((first & kHasPatches) != 0) {
-    s.n_patches = static_cast<std::size_t>(std::min<std::uint64_t>(take_varint(in), shape.values()));
-    s.patch_positions = PackedArray::take(in, s.n_patches);
-    s.patch_bits = PackedArray::take(in, s.n_patches);
-  }
-  const std::uint64_t data_bytes = take_varint(in);
-  if (data_bytes > in.left()) fail(ErrorCode::Corrupt, "numeric stream of more bytes than the payload has");
-  s.data = in.take(static_cast<std::size_t>(data_bytes));
-  return s;
-}
-
-// The next block of a stream; its bytes lie within the stream's data.
-simd::NumericBlock take_block(const Shape& shape, Stream& s) {
-  const std::size_t b = s.next_block++;
-  simd::NumericBlock block{};
-  block.n_values = static_cast<std::uint16_t>(shape.block_values(b));
-  const std::uint64_t exceptions = s.exceptions[b];
-  const std::uint64_t width = s.widths[b];
-  if (exceptions > kBlockValues || width > (s.has_bins ? 4u : 64u)) {
-    fail(ErrorCode::Corrupt, "numeric block %zu has impossible sizes", b);
-  }
-  block.n_exceptions = static_cast<std::uint16_t>(exceptions);
-  std::uint64_t bytes = 0;
-  if (s.has_bins) {
-    block.selector_bits = static_cast<std::uint8_t>(width);
-    block.width = s.bins.widths[0];
-    block.base = s.bins.bases[0];
-    bytes = s.sizes[b];
-  } else {
-    block.width = static_cast<std::uint8_t>(width);
-    block.base = s.bases[b];
-    bytes = simd::packed_bytes(block.n_values, block.width) + exceptions +
-            simd::packed_bytes(exceptions, s.exception_width);
-  }
-  if (bytes > s.data.size() - s.next_byte)
-    fail(ErrorCode::Corrupt, "numeric block %zu reaches behind its stream", b);
-  block.bytes = static_cast<std::size_t>(bytes);
-  block.data = s.data.data() + s.next_byte;
-  s.next_byte += block.bytes;
-  return block;
-}
 
 template <class T>
 bool decode_segment(const simd::NumericSegment<T>& segment, T* values) {
@@ -211,11 +45,14 @@ class Decoder {
     ByteReader in(payload);
     const Bytes order = orders_ ? in.take(shape_.streams) : Bytes();
     std::size_t before = 1;  // values that must fit in front of a segment
+    std::size_t table_entries = 0;
     for (std::uint32_t s = 0; s < shape_.streams; ++s) {
       Stream& stream = *new (streams_ + s) Stream(take_stream(in, items_, shape_, s));
       stream.first_item = orders_ ? std::to_integer<std::uint32_t>(order[s]) : s;
       if (stream.first_item >= shape_.streams)
         fail(ErrorCode::Corrupt, "numeric stream of item %u", stream.first_item);
+      stream.table_at = table_entries;
+      table_entries += stream.n_table;
       if (stream.predictor == Predictor::Row) before = shape_.width;
       keeps_values_ |= stream.predictor == Predictor::Stream || stream.predictor == Predictor::StreamPrevious;
     }
@@ -223,8 +60,10 @@ class Decoder {
     before_ = align_up(before, kVectorBytes / sizeof(T));
     buffer_values_ = before_ + most_blocks * kBlockValues + kVectorBytes / sizeof(T);
     const std::size_t buffers = keeps_values_ ? shape_.streams : 1;
-    values_ =
-        reinterpret_cast<T*>(scratch(Stage::Transform).get(buffers * buffer_values_ * sizeof(T)).data());
+    const std::size_t all = buffers * buffer_values_ + table_entries;
+    values_ = reinterpret_cast<T*>(scratch(Stage::Transform).get(all * sizeof(T)).data());
+    tables_ = values_ + buffers * buffer_values_;
+    for (std::uint32_t s = 0; s < shape_.streams; ++s) fill_table(streams_[s]);
   }
 
   void decode() {
@@ -254,6 +93,21 @@ class Decoder {
     return Shape(items, n_rows, static_cast<std::uint32_t>(streams), segment_log2);
   }
 
+  void fill_table(const Stream& stream) const {
+    T* const table = tables_ + stream.table_at;
+    if (stream.n_table != 0) table[0] = static_cast<T>(stream.table_first);
+    for (std::size_t i = 1; i < stream.n_table; ++i) {
+      table[i] = static_cast<T>(table[i - 1] + static_cast<T>(stream.table_gaps[i - 1]));
+    }
+  }
+
+  // Indices to integers; one that is too large, which no encoder writes, becomes the last.
+  void look_up(const Stream& stream, T* values, std::size_t n) const {
+    const T* const table = tables_ + stream.table_at;
+    const T last = static_cast<T>(stream.n_table - 1);
+    for (std::size_t i = 0; i < n; ++i) values[i] = table[std::min(values[i], last)];
+  }
+
   void seek(Stream& stream, std::size_t block) const {
     while (stream.next_block < block) take_block(shape_, stream);
   }
@@ -281,6 +135,7 @@ class Decoder {
     prepare(stream, segment, values, &work);
     if (!decode_segment(work, values)) fail(ErrorCode::Corrupt, "numeric block is shorter than its values");
 
+    if (stream.n_table != 0) look_up(stream, values + skipped, n - skipped);
     const std::size_t out_row = first_row + skipped / shape_.width - range_.first;
     std::byte* const out = out_ + (out_row * items_.per_row + stream.first_item) * items_.bytes;
     convert(stream.conversion, values + skipped, n - skipped, out, shape_.streams);
@@ -352,6 +207,7 @@ class Decoder {
   Stream* streams_ = nullptr;
   simd::NumericBlock* blocks_ = nullptr;
   T* values_ = nullptr;
+  T* tables_ = nullptr;
   std::size_t before_ = 0;
   std::size_t buffer_values_ = 0;
   bool keeps_values_ = false;

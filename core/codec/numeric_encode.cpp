@@ -1,12 +1,12 @@
 #include "core/codec/numeric_encode.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <span>
 #include <vector>
 
 #include "core/base/scratch.h"
+#include "core/codec/numeric_choose.h"
 #include "core/codec/numeric_format.h"
 #include "core/codec/numeric_pack.h"
 #include "core/codec/numeric_plan.h"
@@ -16,147 +16,7 @@
 namespace cdd::numeric {
 namespace {
 
-constexpr std::size_t kPieces = 8;  // predictors are compared on a few runs of neighbouring values
-constexpr std::size_t kPieceValues = 16;
-constexpr std::uint32_t kMostReferring = 16;  // streams among which references are looked for
 constexpr double kStreamHeaderBits = 8 * 24;
-
-template <class T>
-std::int64_t sign_extend(T v) noexcept {
-  return static_cast<std::int64_t>(static_cast<std::make_signed_t<T>>(v));
-}
-
-// How a stream is predicted, and what a value then takes by estimate.
-struct Choice {
-  Predictor predictor = Predictor::None;
-  std::uint32_t reference = 0;
-  double bits = 0;
-
-  bool refers() const noexcept { return predictor >= Predictor::Stream; }
-};
-
-// Rows that stand for a chunk: `runs` times `run_rows` neighbouring ones.
-struct Runs {
-  std::uint32_t runs;
-  std::uint32_t run_rows;
-  std::uint32_t rows() const noexcept { return runs * run_rows; }
-};
-
-// The integers of all streams of a chunk or of rows that stand for it, stream after stream.
-template <class T>
-struct Columns {
-  const Items& items;
-  Shape shape;
-  T* values;
-  std::vector<Represented> represented;
-
-  const T* stream(std::uint32_t s) const noexcept { return values + s * shape.values(); }
-
-  // The residual of value i, for any i that has the values before it that the predictor wants.
-  T residual(std::uint32_t s, const Choice& c, std::size_t i) const noexcept {
-    const T* const v = stream(s) + i;
-    switch (c.predictor) {
-      case Predictor::None:
-        return *v;
-      case Predictor::Previous:
-        return static_cast<T>(*v - v[-1]);
-      case Predictor::Row:
-        return static_cast<T>(*v - *(v - shape.width));
-      case Predictor::Second:
-        return static_cast<T>(*v - v[-1] - (v[-1] - v[-2]));
-      case Predictor::Stream:
-        return static_cast<T>(*v - stream(c.reference)[i]);
-      case Predictor::StreamPrevious:
-        return static_cast<T>(*v - stream(c.reference)[i - 1]);
-    }
-    return 0;
-  }
-
-  // Estimated bits of a value under a choice, from rows that have two more before them in their run.
-  double estimate(std::uint32_t s, const Choice& c, const Runs& runs) const noexcept {
-    constexpr std::size_t kBefore = 2;
-    if (runs.run_rows <= kBefore) return c.predictor == Predictor::None ? 0 : sizeof(T) * 8;
-    const std::size_t run_rows = runs.run_rows - kBefore;
-    const std::size_t usable = runs.runs * run_rows * shape.width;
-    std::array<std::int64_t, kPieces * kPieceValues> sample;
-    std::size_t count = 0;
-    for (std::size_t piece = 0; piece < kPieces; ++piece) {
-      const std::size_t first = usable * piece / kPieces;
-      const std::size_t end = std::min(usable * (piece + 1) / kPieces, first + kPieceValues);
-      for (std::size_t i = first; i < end; ++i) {
-        const std::size_t row = i / shape.width;
-        const std::size_t skipped = (row / run_rows + 1) * kBefore * shape.width;
-        sample[count++] = sign_extend(residual(s, c, i + skipped));
-      }
-    }
-    return estimate_bits({sample.data(), count});
-  }
-
-  Choice best_own(std::uint32_t s, const Runs& runs) const noexcept {
-    Choice best{Predictor::None, 0, 0};
-    best.bits = estimate(s, best, runs);
-    const auto consider = [&](Predictor p) {
-      constexpr double kMargin = 0.2;  // no predictor decodes faster, and one difference faster than two
-      Choice c{p, 0, 0};
-      c.bits = estimate(s, c, runs);
-      if (c.bits + kMargin < best.bits) best = c;
-    };
-    consider(Predictor::Previous);
-    consider(shape.width > 1 ? Predictor::Row : Predictor::Second);
-    return best;
-  }
-};
-
-template <class T>
-Columns<T> load_columns(const Items& items, Bytes rows, const Shape& shape, T* values) {
-  Columns<T> columns{items, shape, values, {}};
-  columns.represented.reserve(shape.streams);
-  for (std::uint32_t s = 0; s < shape.streams; ++s) {
-    columns.represented.push_back(represent(items, rows.data() + s * std::size_t{items.bytes}, shape.streams,
-                                            shape.values(), values + s * shape.values()));
-  }
-  return columns;
-}
-
-// Lets streams refer to others where that saves most. References never form a circle.
-template <class T>
-void refer(const Columns<T>& columns, const Runs& runs, std::vector<Choice>* choices) {
-  struct Edge {
-    std::uint32_t from;
-    Choice choice;
-    double saved;
-  };
-  const Shape& shape = columns.shape;
-  std::vector<Edge> edges;
-  for (std::uint32_t s = 0; s < shape.streams; ++s) {
-    for (std::uint32_t r = 0; r < shape.streams; ++r) {
-      if (r == s || !columns.represented[s].comparable(columns.represented[r])) continue;
-      for (const Predictor p : {Predictor::Stream, Predictor::StreamPrevious}) {
-        if (p == Predictor::StreamPrevious && shape.width > 1) continue;
-        Choice c{p, r, 0};
-        c.bits = columns.estimate(s, c, runs);
-        const double saved = (*choices)[s].bits - c.bits;
-        if (saved > 0.3) edges.push_back({s, c, saved});
-      }
-    }
-  }
-  std::sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) { return a.saved > b.saved; });
-  for (const Edge& e : edges) {
-    if ((*choices)[e.from].refers()) continue;
-    std::uint32_t end = e.choice.reference;
-    while (end != e.from && (*choices)[end].refers()) end = (*choices)[end].reference;
-    if (end != e.from) (*choices)[e.from] = e.choice;
-  }
-}
-
-template <class T>
-std::vector<Choice> choose(const Columns<T>& columns, const Runs& runs) {
-  const std::uint32_t n = columns.shape.streams;
-  std::vector<Choice> choices(n);
-  for (std::uint32_t s = 0; s < n; ++s) choices[s] = columns.best_own(s, runs);
-  if (n > 1 && n <= kMostReferring) refer(columns, runs, &choices);
-  return choices;
-}
 
 // An order in which each stream comes after the one it refers to, else that of the items.
 std::vector<std::uint32_t> order_of(const std::vector<Choice>& choices) {
@@ -184,7 +44,7 @@ void put_starts(const Columns<T>& columns, std::uint32_t s, const Choice& c, Wri
   std::vector<std::uint64_t> starts;
   std::vector<std::uint64_t> differences;
   const auto push = [](std::vector<std::uint64_t>* to, T value) {
-    to->push_back(static_cast<std::uint64_t>(sign_extend(value)));
+    to->push_back(static_cast<std::uint64_t>(widened<std::int64_t>(value)));
   };
   for (std::size_t segment = 0; segment < shape.segments; ++segment) {
     const std::size_t first = shape.first_value(segment);
@@ -212,26 +72,7 @@ void fill_residuals(const Columns<T>& columns, std::uint32_t s, const Choice& c,
   if (c.predictor == Predictor::Second) first = 2;
   if (c.predictor == Predictor::Previous || c.predictor == Predictor::StreamPrevious) first = 1;
   std::fill(residuals, residuals + std::min(first, n), T{0});
-  // One loop for each predictor, so that the compiler can make vectors of it.
-  const T* const v = columns.stream(s);
-  switch (c.predictor) {
-    case Predictor::None:
-      std::copy(v, v + n, residuals);
-      break;
-    case Predictor::Previous:
-    case Predictor::Row:
-      for (std::size_t i = first; i < n; ++i) residuals[i] = static_cast<T>(v[i] - v[i - first]);
-      break;
-    case Predictor::Second:
-      for (std::size_t i = first; i < n; ++i) residuals[i] = static_cast<T>(v[i] - 2 * v[i - 1] + v[i - 2]);
-      break;
-    case Predictor::Stream:
-    case Predictor::StreamPrevious: {
-      const T* const reference = columns.stream(c.reference) - first;
-      for (std::size_t i = first; i < n; ++i) residuals[i] = static_cast<T>(v[i] - reference[i]);
-      break;
-    }
-  }
+  if (first < n) columns.residuals(s, c, first, n, residuals + first);
 }
 
 void put_representation(const Represented& r, Writer& out) {
@@ -241,6 +82,13 @@ void put_representation(const Represented& r, Writer& out) {
   if (r.step != 1) {
     out.varint(r.step);
     out.signed_varint(r.offset);
+  }
+  if (!r.table.empty()) {
+    std::vector<std::uint64_t> gaps;
+    for (std::size_t i = 1; i < r.table.size(); ++i) gaps.push_back(r.table[i] - r.table[i - 1]);
+    out.varint(r.table.size());
+    out.signed_varint(r.table.front());
+    out.packed(gaps);
   }
 }
 
@@ -253,6 +101,7 @@ void put_stream(const Columns<T>& columns, std::uint32_t s, const Choice& c, std
   unsigned first = static_cast<unsigned>(r.representation);
   if (r.step != 1) first |= kHasStep;
   if (!r.patch_bits.empty()) first |= kHasPatches;
+  if (!r.table.empty()) first |= kHasTable;
   out.byte(first);
   out.byte(static_cast<unsigned>(c.predictor) | packed.flags());
   put_representation(r, out);
@@ -352,18 +201,25 @@ Plan plan_split(const Items& items, Bytes rows, std::uint32_t n_rows, std::span<
   return best;
 }
 
+// The numbers of streams worth trying: one for each item of a row; one for each feature (index of the last
+// dimension); one for all, unless a row is short or has few features, which then differ in kind.
+std::vector<std::uint32_t> splits_of(const RowLayout& layout, const Items& items) {
+  constexpr std::uint32_t kFew = 16;
+  const std::uint32_t item_parts = items.per_row / layout.row_items();  // 2 for complex numbers
+  const std::uint32_t features = layout.dims().empty() ? item_parts : layout.dims().back() * item_parts;
+  std::vector<std::uint32_t> splits;
+  if (items.per_row <= kMaxStreams) splits.push_back(items.per_row);
+  if (features < items.per_row && features <= kMaxStreams) splits.push_back(features);
+  const bool homogeneous = items.per_row > kFew && features > kFew;
+  if (splits.empty() || (homogeneous && splits.back() != 1)) splits.push_back(1);
+  return splits;
+}
+
 template <class T>
 std::size_t encode_items(const RowLayout& layout, const Items& items, Bytes rows, std::uint32_t n_rows,
                          MutableBytes out) {
-  // A stream for each item of a row, for each feature (the last dimension), or one for all.
-  const std::uint32_t feature_items = items.per_row / layout.row_items();  // 2 for complex numbers
-  const std::uint32_t features = layout.dims().empty() ? items.per_row : layout.dims().back() * feature_items;
-  std::vector<std::uint32_t> splits;
-  for (const std::uint32_t split : {items.per_row, features, std::uint32_t{1}}) {
-    const bool known = std::find(splits.begin(), splits.end(), split) != splits.end();
-    if (split <= kMaxStreams && !known) splits.push_back(split);
-  }
-  Plan plan;
+  const std::vector<std::uint32_t> splits = splits_of(layout, items);
+  Plan plan{splits.front(), false, {}};
   if (splits.size() > 1) plan = plan_split<T>(items, rows, n_rows, splits);
 
   const unsigned segment_log2 = segment_log2_of(items, plan.streams);

@@ -35,6 +35,7 @@ inline constexpr unsigned kHasOrder = 0x80;
 inline constexpr unsigned kRepresentationMask = 0x07;
 inline constexpr unsigned kHasStep = 0x08;
 inline constexpr unsigned kHasPatches = 0x10;
+inline constexpr unsigned kHasTable = 0x20;
 
 // Byte 1 of a stream: the predictor and the packing.
 enum class Predictor : std::uint8_t {

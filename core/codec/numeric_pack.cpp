@@ -7,8 +7,6 @@
 namespace cdd::numeric {
 namespace {
 
-constexpr std::size_t kSampled = 1024;       // residuals that bins are planned from
-constexpr std::size_t kWindowSampled = 192;  // and the window; a wider sweep, hence fewer
 constexpr std::uint8_t kNoBin = 255;
 // Bins must save this much to be worth their slower decoding.
 constexpr double kBinsMustSave = 0.03;
@@ -45,29 +43,25 @@ class BitAppender {
 template <class T>
 PackedStream<T>::PackedStream(const Shape& shape, const T* residuals) : shape_(shape), residuals_(residuals) {
   const std::size_t n = shape.values();
-  std::array<std::int64_t, kSampled> sample;
-  const std::size_t count = std::min(n, kSampled);
-  for (std::size_t i = 0; i < count; ++i) sample[i] = sign_extend(residuals[probe(i, count, n)]);
-  std::sort(sample.begin(), sample.begin() + static_cast<std::ptrdiff_t>(count));
-  std::array<std::int64_t, kWindowSampled> thinned;
-  const std::size_t thinned_count = std::min(count, kWindowSampled);
-  for (std::size_t i = 0; i < thinned_count; ++i) thinned[i] = sample[i * count / thinned_count];
-  const Packing window = plan_window({thinned.data(), thinned_count});
-  const auto exception_width =
-      bit_width(static_cast<std::uint64_t>(sample[count - 1]) - static_cast<std::uint64_t>(sample[0]));
-
   blocks_.resize(shape.blocks);
-  packing_ = window;
-  plan_plain(exception_width);
+  const unsigned exception_width = plan_plain(0);  // at most: that of all residuals
+  if (total_bytes(0) <= kBinHeaderBytes * 2) return;
+
+  std::array<std::int64_t, kMostSampled> sample;
+  const std::size_t count = std::min(n, kMostSampled);
+  for (std::size_t i = 0; i < count; ++i) sample[i] = sign_extend(residuals[probe(i, count, n)]);
+  sort_sample({sample.data(), count});
+  packing_ = plan_window({sample.data(), count});
+  if (packing_.window_width < exception_width) plan_plain(exception_width);
+
+  const Packing plain = packing_;
+  std::vector<BlockPlan> plain_blocks = blocks_;
   const std::uint64_t plain_bytes = total_bytes(exception_width);
-  if (plain_bytes > kBinHeaderBytes * 2) {
-    packing_ = plan_bins({sample.data(), count}, n);
-    if (packing_.n_bins > 1 && plan_binned(plain_bytes, exception_width)) {
-      binned_ = true;
-    } else {
-      packing_ = window;
-      plan_plain(exception_width);
-    }
+  packing_ = plan_bins({sample.data(), count}, n);
+  binned_ = packing_.n_bins > 1 && plan_binned(plain_bytes, exception_width);
+  if (!binned_) {
+    packing_ = plain;
+    blocks_ = std::move(plain_blocks);
   }
   range_exceptions();
 }
@@ -94,8 +88,9 @@ std::uint64_t PackedStream<T>::total_bytes(unsigned exception_width) const noexc
 }
 
 template <class T>
-void PackedStream<T>::plan_plain(unsigned exception_width) {
-  binned_ = false;
+unsigned PackedStream<T>::plan_plain(unsigned exception_width) {
+  std::int64_t lowest = sign_extend(residuals_[0]);
+  std::int64_t highest = lowest;
   for (std::size_t b = 0; b < blocks_.size(); ++b) {
     const T* const v = residuals_ + first_of(b);
     const std::size_t n = shape_.block_values(b);
@@ -105,6 +100,8 @@ void PackedStream<T>::plan_plain(unsigned exception_width) {
       low = std::min(low, sign_extend(v[i]));
       high = std::max(high, sign_extend(v[i]));
     }
+    lowest = std::min(lowest, low);
+    highest = std::max(highest, high);
     BlockPlan plan;
     plan.base = static_cast<std::uint64_t>(low);
     plan.width = bit_width(static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low));
@@ -121,6 +118,7 @@ void PackedStream<T>::plan_plain(unsigned exception_width) {
     }
     blocks_[b] = plan;
   }
+  return bit_width(static_cast<std::uint64_t>(highest) - static_cast<std::uint64_t>(lowest));
 }
 
 // False, leaving plans of no use, when bins do not save enough.
@@ -145,7 +143,7 @@ bool PackedStream<T>::plan_binned(std::uint64_t most_bytes, unsigned exception_w
   for (std::size_t b = 0; b < blocks_.size(); ++b) {
     const std::size_t first = first_of(b);
     const std::size_t n = shape_.block_values(b);
-    std::array<std::uint32_t, 256> counts{};
+    std::array<std::array<std::uint16_t, 256>, 2> counts{};  // two, since neighbours often share a bin
     for (std::size_t i = first; i < first + n; ++i) {
       const std::int64_t v = sign_extend(residuals_[i]);
       std::size_t at = 0;
@@ -155,7 +153,7 @@ bool PackedStream<T>::plan_binned(std::uint64_t most_bytes, unsigned exception_w
       const unsigned width = packing_.bins.widths[id];
       const bool inside = lows[at] <= v && (width == 64 || offset >> width == 0);
       bin_of_[i] = inside ? id : kNoBin;
-      ++counts[bin_of_[i]];
+      ++counts[i % 2][bin_of_[i]];
     }
     BlockPlan best;
     std::uint64_t best_bytes = ~std::uint64_t{0};
@@ -165,8 +163,9 @@ bool PackedStream<T>::plan_binned(std::uint64_t most_bytes, unsigned exception_w
     unsigned included = 0;
     for (unsigned k = 0; k <= selector_bits; ++k) {
       for (; included < std::min(1u << k, n_bins); ++included) {
-        plan.exceptions -= counts[included];
-        plan.offset_bits += counts[included] * packing_.bins.widths[included] - counts[included] * filler;
+        const std::uint32_t count = counts[0][included] + std::uint32_t{counts[1][included]};
+        plan.exceptions -= count;
+        plan.offset_bits += count * packing_.bins.widths[included] - count * filler;
       }
       plan.width = k;
       const std::uint64_t size = block_bytes(plan, n, exception_width);
@@ -177,7 +176,6 @@ bool PackedStream<T>::plan_binned(std::uint64_t most_bytes, unsigned exception_w
     blocks_[b] = best;
     bytes += best_bytes + 1;
   }
-  binned_ = true;
   return static_cast<double>(bytes) < static_cast<double>(most_bytes) * (1 - kBinsMustSave);
 }
 

@@ -4,11 +4,13 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <limits>
+#include <utility>
 
 namespace cdd::numeric {
 namespace {
 
-constexpr std::size_t kMaxGroups = 40;  // runs of sorted values that the search for bins does not split
+constexpr std::size_t kMaxGroups = 32;  // runs of sorted values that the search for bins does not split
 constexpr double kBinHeaderBits = 24;   // a bin's share of the stream header, roughly
 
 struct Group {
@@ -41,94 +43,125 @@ std::size_t group(std::span<const std::int64_t> sorted, std::array<Group, kMaxGr
   return n;
 }
 
-}  // namespace
-
-double estimate_bits(Sample sample) noexcept {
-  if (sample.empty()) return 0;
-  const auto middle = sample.begin() + static_cast<std::ptrdiff_t>(sample.size() / 2);
-  std::nth_element(sample.begin(), middle, sample.end());
-  const auto centre = static_cast<std::uint64_t>(*middle);
-  std::array<std::uint32_t, 65> counts{};
-  for (const std::int64_t v : sample) ++counts[bit_width(zigzag(static_cast<std::uint64_t>(v) - centre))];
-  const auto n = static_cast<double>(sample.size());
-  double bits = 0;
-  for (unsigned w = 0; w < counts.size(); ++w) {
-    if (counts[w] == 0) continue;
-    bits += counts[w] * ((w == 0 ? 0 : w - 1) + std::log2(n / counts[w]));
-  }
-  return bits / n;
+// The middle one of a few of the values.
+std::uint64_t rough_median(std::span<const std::int64_t> sample) noexcept {
+  std::array<std::int64_t, 15> few;
+  const std::size_t count = std::min(sample.size(), few.size());
+  for (std::size_t i = 0; i < count; ++i) few[i] = sample[i * sample.size() / count];
+  const auto middle = few.begin() + static_cast<std::ptrdiff_t>(count / 2);
+  std::nth_element(few.begin(), middle, few.begin() + static_cast<std::ptrdiff_t>(count));
+  return static_cast<std::uint64_t>(*middle);
 }
 
-Packing plan_window(Sample sorted) noexcept {
+}  // namespace
+
+double estimate_bits(std::span<const std::int64_t> sample) noexcept {
+  if (sample.empty()) return 0;
+  static const auto kCountLog2 = [] {
+    std::array<float, kMostEstimated + 1> table{};
+    for (std::size_t i = 1; i < table.size(); ++i) table[i] = std::log2(static_cast<float>(i));
+    return table;
+  }();
+  const std::uint64_t centre = rough_median(sample);
+  std::array<std::uint16_t, 65> counts{};
+  unsigned widest = 0;
+  for (const std::int64_t v : sample) {
+    const unsigned width = bit_width(zigzag(static_cast<std::uint64_t>(v) - centre));
+    ++counts[width];
+    widest = std::max(widest, width);
+  }
+  const float all = kCountLog2[sample.size()];
+  float bits = 0;
+  for (unsigned w = 0; w <= widest; ++w) {
+    const auto count = static_cast<float>(counts[w]);
+    bits += count * (static_cast<float>(w == 0 ? 0 : w - 1) + all - kCountLog2[counts[w]]);
+  }
+  return static_cast<double>(bits) / static_cast<double>(sample.size());
+}
+
+void sort_sample(std::span<std::int64_t> sample) noexcept {
+  constexpr std::size_t kRadix = 256;
+  constexpr unsigned kMostPasses = 4;
+  const auto [low, high] = std::minmax_element(sample.begin(), sample.end());
+  const auto base = static_cast<std::uint64_t>(*low);
+  const unsigned passes = (range_width(*low, *high) + 7) / 8;
+  if (passes > kMostPasses || sample.size() > kMostSampled) return std::sort(sample.begin(), sample.end());
+  std::array<std::int64_t, kMostSampled> other;
+  std::span<std::int64_t> from = sample;
+  std::span<std::int64_t> to(other.data(), sample.size());
+  for (unsigned pass = 0; pass < passes; ++pass) {
+    const auto digit = [&](std::int64_t v) {
+      return (static_cast<std::uint64_t>(v) - base) >> 8 * pass & (kRadix - 1);
+    };
+    std::array<std::uint16_t, kRadix> next{};
+    for (const std::int64_t v : from) ++next[digit(v)];
+    std::uint16_t sum = 0;
+    for (std::uint16_t& n : next) sum = static_cast<std::uint16_t>(sum + std::exchange(n, sum));
+    for (const std::int64_t v : from) to[next[digit(v)]++] = v;
+    std::swap(from, to);
+  }
+  if (passes % 2 != 0) std::copy(from.begin(), from.end(), sample.begin());
+}
+
+Packing plan_window(std::span<const std::int64_t> sorted) noexcept {
   Packing packing;
   const std::size_t n = sorted.size();
   const unsigned full = range_width(sorted.front(), sorted.back());
-  packing.window_base = sorted.front();
-  packing.window_width = full;
-  double best = static_cast<double>(n) * full;
-  for (unsigned width = 0; width < full; ++width) {
-    std::size_t most = 0;
-    std::size_t most_at = 0;
-    for (std::size_t low = 0, high = 0; high < n; ++high) {
-      while (range_width(sorted[low], sorted[high]) > width) ++low;
-      if (high - low + 1 > most) {
-        most = high - low + 1;
-        most_at = low;
-      }
-    }
-    const double bits = static_cast<double>(n) * width + static_cast<double>(n - most) * (8 + full);
-    if (bits < best) {
+  double best = 0;
+  for (std::size_t below = 0; below < n / 4; below = below * 2 + 1) {
+    for (std::size_t above = 0; above < n / 4; above = above * 2 + 1) {
+      const unsigned width = range_width(sorted[below], sorted[n - 1 - above]);
+      const double bits = static_cast<double>(n * width + (below + above) * (8 + full));
+      if (below + above != 0 && bits >= best) continue;
       best = bits;
-      packing.window_base = sorted[most_at];
+      packing.window_base = sorted[below];
       packing.window_width = width;
     }
   }
   return packing;
 }
 
-Packing plan_bins(Sample sorted, std::size_t n_values) noexcept {
+Packing plan_bins(std::span<const std::int64_t> sorted, std::size_t n_values) noexcept {
   std::array<Group, kMaxGroups> groups;
   const std::size_t n = group(sorted, &groups);
   const double scale = static_cast<double>(n_values) / static_cast<double>(sorted.size());
 
-  // best[m][j]: fewest offset bits for groups [0, j] in m + 1 bins; from[m][j]: where the last bin starts.
-  std::array<std::array<double, kMaxGroups>, kMaxBins> best;
-  std::array<std::array<std::uint8_t, kMaxGroups>, kMaxBins> from;
-  std::array<std::array<double, kMaxGroups>, kMaxGroups> cost;
+  // best[m][j]: fewest offset bits for groups [0, j] in m + 1 bins, and modulo kPlace where the last of
+  // these bins starts: one minimum finds both. At most 512 values of 64 bits, so 32 bits are plenty.
+  constexpr std::int32_t kPlace = kMaxGroups;
+  static_assert(kMostSampled * 64 * kPlace < std::numeric_limits<std::int32_t>::max() / 2);
+  std::array<std::array<std::int32_t, kMaxGroups>, kMaxBins> best;
+  std::array<std::array<std::int32_t, kMaxGroups>, kMaxGroups> cost;
   for (std::size_t i = 0; i < n; ++i) {
     std::size_t count = 0;
     for (std::size_t j = i; j < n; ++j) {
       count += groups[j].count;
-      cost[i][j] = static_cast<double>(count) * range_width(groups[i].low, groups[j].high);
+      cost[i][j] = static_cast<std::int32_t>(count * range_width(groups[i].low, groups[j].high)) * kPlace;
     }
   }
   std::size_t chosen = 0;
   double chosen_bits = 0;
   for (std::size_t m = 0; m < std::min(kMaxBins, n); ++m) {
-    for (std::size_t j = m; j < n; ++j) {
-      best[m][j] = cost[0][j];
-      from[m][j] = 0;
-      for (std::size_t i = m; m != 0 && i <= j; ++i) {
-        const double bits = best[m - 1][i - 1] + cost[i][j];
-        if (bits < best[m][j] || i == m) {
-          best[m][j] = bits;
-          from[m][j] = static_cast<std::uint8_t>(i);
-        }
-      }
+    best[m].fill(std::numeric_limits<std::int32_t>::max());
+    for (std::size_t i = m; i < (m == 0 ? 1 : n); ++i) {
+      const std::int32_t before = m == 0 ? 0 : best[m - 1][i - 1] / kPlace * kPlace;
+      const std::int32_t with_place = before + static_cast<std::int32_t>(i);
+      for (std::size_t j = i; j < n; ++j) best[m][j] = std::min(best[m][j], with_place + cost[i][j]);
     }
-    const unsigned selector_bits = bit_width(m);
-    const double bits = scale * best[m][n - 1] + static_cast<double>(n_values) * selector_bits +
+    const double bits = scale * (best[m][n - 1] / kPlace) + static_cast<double>(n_values) * bit_width(m) +
                         static_cast<double>(m + 1) * kBinHeaderBits;
     if (m == 0 || bits < chosen_bits) {
       chosen = m;
       chosen_bits = bits;
+    } else if (m > 2 * chosen + 3) {
+      break;  // more selector bits did not pay twice
     }
   }
 
   std::array<Group, kMaxBins> bins;
   std::size_t end = n - 1;
   for (std::size_t m = chosen + 1; m-- > 0;) {
-    const std::size_t start = m == 0 ? 0 : from[m][end];
+    const std::size_t start = static_cast<std::size_t>(best[m][end] % kPlace);
     bins[m] = {groups[start].low, groups[end].high, 0};
     for (std::size_t i = start; i <= end; ++i) bins[m].count += groups[i].count;
     end = start - 1;

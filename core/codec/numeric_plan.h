@@ -11,9 +11,6 @@
 
 namespace cdd::numeric {
 
-// Sampled residuals, sign-extended to 64 bits.
-using Sample = std::span<std::int64_t>;
-
 // Index of the i-th of `count` probes into n values: all of them in turn if there are no more, else spread
 // with a jitter, so that values that alternate do not hide from a regular stride.
 inline std::size_t probe(std::size_t i, std::size_t count, std::size_t n) noexcept {
@@ -24,9 +21,11 @@ inline std::size_t probe(std::size_t i, std::size_t count, std::size_t n) noexce
 
 inline unsigned bit_width(std::uint64_t v) noexcept { return static_cast<unsigned>(std::bit_width(v)); }
 
-// Bits a value of the sample takes when magnitudes are coded ideally: entropy of its bit length around the
-// median, and those bits. Good for comparing predictors, blind to repeated values. Reorders the sample.
-double estimate_bits(Sample sample) noexcept;
+// Bits a value of a sample takes when magnitudes are coded ideally: entropy of its bit length around the
+// median, and those bits. Good for comparing predictors, blind to repeated values. At most kMostEstimated
+// values.
+inline constexpr std::size_t kMostEstimated = 128;
+double estimate_bits(std::span<const std::int64_t> sample) noexcept;
 
 // How one stream's residuals are packed.
 struct Packing {
@@ -36,8 +35,12 @@ struct Packing {
   unsigned window_width = 64;
 };
 
-// The window and the bins that suit a sample of a stream of n_values residuals. Sorts the sample.
-Packing plan_window(Sample sorted) noexcept;
-Packing plan_bins(Sample sorted, std::size_t n_values) noexcept;
+// Residuals that a packing is planned from, at most.
+inline constexpr std::size_t kMostSampled = 512;
+void sort_sample(std::span<std::int64_t> sample) noexcept;
+
+// The window and the bins that suit the sorted sample of a stream of n_values residuals.
+Packing plan_window(std::span<const std::int64_t> sorted) noexcept;
+Packing plan_bins(std::span<const std::int64_t> sorted, std::size_t n_values) noexcept;
 
 }  // namespace cdd::numeric

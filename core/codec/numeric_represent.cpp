@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "core/codec/numeric_plan.h"
+#include "core/codec/numeric_table.h"
 
 namespace cdd::numeric {
 namespace {
@@ -135,27 +136,10 @@ bool load_decimals(const std::byte* rows, std::size_t stride, std::size_t n, T* 
   return true;
 }
 
-// Bits per value of the better of two simple predictors, from a few runs of neighbours.
-template <class T>
-double rough_bits(std::size_t n, const T* values) noexcept {
-  constexpr std::size_t kRuns = 8;
-  constexpr std::size_t kRun = 16;
-  std::array<std::int64_t, kRuns * kRun> plain;
-  std::array<std::int64_t, kRuns * kRun> steps;
-  std::size_t count = 0;
-  for (std::size_t run = 0; run < kRuns; ++run) {
-    const std::size_t first = n * run / kRuns;
-    for (std::size_t i = first; i < std::min(n, first + kRun); ++i, ++count) {
-      plain[count] = static_cast<Signed<T>>(values[i]);
-      steps[count] = static_cast<Signed<T>>(static_cast<T>(values[i] - values[i == 0 ? 0 : i - 1]));
-    }
-  }
-  return std::min(estimate_bits({plain.data(), count}), estimate_bits({steps.data(), count}));
-}
-
 template <class Float, class T>
 Represented represent_floats(const Items& items, const std::byte* rows, std::size_t stride, std::size_t n,
                              T* values) {
+  const std::size_t width = items.per_row / stride;
   Represented ordered;
   ordered.representation = Representation::Ordered;
   Decimal decimal;
@@ -166,11 +150,11 @@ Represented represent_floats(const Items& items, const std::byte* rows, std::siz
     if (load_decimals<Float>(rows, stride, n, values, decimal, &r)) {
       if (r.patch_bits.empty() && decimal.exponent <= 4) return r;
       const double patches = static_cast<double>(r.patch_bits.size() * (sizeof(Float) * 8 + 12));
-      const double decimal_bits = rough_bits(n, values) + patches / static_cast<double>(n);
+      const double decimal_bits = rough_bits(n, width, values) + patches / static_cast<double>(n);
       std::vector<T> bits(n);
       load_bits(items, rows, stride, n, bits.data());
       order(n, bits.data());
-      if (decimal_bits <= rough_bits(n, bits.data())) return r;
+      if (decimal_bits <= rough_bits(n, width, bits.data())) return r;
       std::copy(bits.begin(), bits.end(), values);
       return ordered;
     }
@@ -201,7 +185,7 @@ void take_step(std::size_t n, T* values, Represented* r) noexcept {
   const std::size_t probes = std::min(n, kProbes);
   for (std::size_t i = 0; i < probes && step != 1; ++i) narrow(probe(i, probes, n));
   for (std::size_t i = 0; i < n && step != 1; ++i) narrow(i);
-  if (step <= 1) return;
+  if (step <= 1 || step >= static_cast<std::uint64_t>(kLargest) / 2) return;
 
   const auto signed_step = static_cast<std::int64_t>(step);
   const std::int64_t offset = (first % signed_step + signed_step) % signed_step;
@@ -228,6 +212,9 @@ Represented represent(const Items& items, const std::byte* rows, std::size_t str
   }
   if (items.item_class == ItemClass::Int) load_bits(items, rows, stride, n, values);
   if (r.representation != Representation::Ordered) take_step(n, values, &r);
+  for (const T v : take_table(n, items.per_row / stride, values)) {
+    r.table.push_back(static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<Signed<T>>(v))));
+  }
   return r;
 }
 

@@ -14,13 +14,14 @@ struct Represented {
   unsigned exponent = 0;
   std::uint64_t step = 1;
   std::uint64_t offset = 0;
+  std::vector<std::uint64_t> table;            // if any, integers are indices into it
   std::vector<std::uint64_t> patch_positions;  // values that the integers do not give, ascending
   std::vector<std::uint64_t> patch_bits;
 
   // Whether differences between integers of the two are meaningful.
   bool comparable(const Represented& other) const noexcept {
-    return representation == other.representation && exponent == other.exponent && step == other.step &&
-           offset == other.offset;
+    return table.empty() && other.table.empty() && representation == other.representation &&
+           exponent == other.exponent && step == other.step && offset == other.offset;
   }
 };
 

@@ -59,6 +59,23 @@ HWY_INLINE T PrefixSum(T* values, size_t n, T start) {
   return hn::GetLane(carry);
 }
 
+// out[i] = table[indices[i]], indices below 16. Rounds n up to whole vectors; what lies behind n may be
+// anything.
+HWY_INLINE void LookUpBytes(const uint8_t* table, const uint32_t* indices, size_t n, uint32_t* out) {
+#if HWY_TARGET == HWY_SCALAR
+  for (size_t i = 0; i < n; ++i) out[i] = table[indices[i]];
+#else
+  const Lanes<uint32_t> d;
+  const hn::Repartition<uint8_t, decltype(d)> d8;
+  const auto entries = hn::LoadDup128(d8, table);
+  for (size_t i = 0; i < n; i += hn::MaxLanes(d)) {
+    // The upper three bytes of an index look up entry 0.
+    const auto found = hn::TableLookupBytes(entries, hn::BitCast(d8, hn::LoadU(d, indices + i)));
+    hn::StoreU(hn::And(hn::BitCast(d, found), hn::Set(d, 0xffu)), d, out + i);
+  }
+#endif
+}
+
 // The offsets of one block with selectors; false if they end behind `end`, which the caller has checked to
 // lie at or behind the selectors. `end` comes back as the end of the offsets.
 template <class T>
@@ -69,7 +86,7 @@ HWY_INLINE bool UnpackBins(const NumericBlock& block, const NumericBins& bins, c
   alignas(64) uint32_t selected[kNumericBlockValues + 64];
   alignas(64) uint32_t ends[kNumericBlockValues + 64];
   Unpack<uint32_t>(selectors, block.n_values, block.selector_bits, 0u, selected);
-  for (size_t i = 0; i < block.n_values; ++i) ends[i] = bins.widths[selected[i]];
+  LookUpBytes(bins.widths, selected, block.n_values, ends);
   PrefixSum<uint32_t>(ends, block.n_values, 0u);
   const size_t bits = block.n_values == 0 ? 0 : ends[block.n_values - 1];
   if ((bits + 7) / 8 > static_cast<size_t>(*end - offsets)) return false;

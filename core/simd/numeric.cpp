@@ -52,6 +52,24 @@ void convert_numeric64(const NumericConversion& conversion, const std::uint64_t*
   HWY_DYNAMIC_DISPATCH(ConvertNumeric64)(conversion, values, n, out, stride);
 }
 
+namespace reference {
+
+bool decode_numeric32(const NumericSegment<std::uint32_t>& segment, std::uint32_t* values) noexcept {
+  return reference_decode(segment, values);
+}
+bool decode_numeric64(const NumericSegment<std::uint64_t>& segment, std::uint64_t* values) noexcept {
+  return reference_decode(segment, values);
+}
+void convert_numeric32(const NumericConversion& conversion, const std::uint32_t* values, std::size_t n,
+                       std::byte* out, std::size_t stride) noexcept {
+  reference_convert(conversion, values, n, out, stride);
+}
+void convert_numeric64(const NumericConversion& conversion, const std::uint64_t* values, std::size_t n,
+                       std::byte* out, std::size_t stride) noexcept {
+  reference_convert(conversion, values, n, out, stride);
+}
+
+}  // namespace reference
 }  // namespace cdd::simd
 
 #endif  // HWY_ONCE

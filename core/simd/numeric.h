@@ -16,7 +16,7 @@ inline constexpr std::size_t kNumericMaxBins = 16;
 // Intervals [base, base + 2^width) of residuals, the most frequent first.
 struct NumericBins {
   std::uint64_t bases[kNumericMaxBins];
-  std::uint8_t widths[kNumericMaxBins];
+  alignas(16) std::uint8_t widths[kNumericMaxBins];
 };
 
 // Up to 256 residuals: n selectors of `selector_bits`, then at the next byte n offsets of the width the

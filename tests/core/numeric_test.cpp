@@ -98,14 +98,17 @@ TEST(NumericCodec, DegenerateRowsSurviveAndShrink) {
   for (const DType dtype : kDTypes) {
     const RowLayout layout(dtype, std::vector<std::uint32_t>{4});
     const std::size_t size = layout.row_bytes() * 1000u;
+    const bool is_complex = dtype.kind() == Kind::Complex64 || dtype.kind() == Kind::Complex128;
+    const std::size_t streams = is_complex ? 8 : 4;
+    const std::size_t headers = streams * 24;
     const Buffer zeros(size);
-    EXPECT_LT(round_trip(layout, zeros, 1000), 120u) << dtype.code();
+    EXPECT_LT(round_trip(layout, zeros, 1000), headers) << dtype.code();
     const Buffer ones(size, std::byte{0xff});
-    EXPECT_LT(round_trip(layout, ones, 1000), 120u) << dtype.code();
+    EXPECT_LT(round_trip(layout, ones, 1000), headers) << dtype.code();
     Buffer alternating(size);
     for (std::size_t i = 0; i < size; ++i)
       alternating[i] = static_cast<std::byte>(i / layout.row_bytes() % 2 * 0x80);
-    EXPECT_LT(round_trip(layout, alternating, 1000), 1000u) << dtype.code();
+    EXPECT_LT(round_trip(layout, alternating, 1000), streams * 1000 / 8 + 2 * headers) << dtype.code();
     Buffer runs(size);
     for (std::size_t i = 0; i < size; ++i) runs[i] = static_cast<std::byte>(i / 3000);
     round_trip(layout, runs, 1000);
