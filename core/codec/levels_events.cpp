@@ -96,20 +96,22 @@ class Unpacked {
     // The least that holds what follows, each array with room for a vector.
     const std::size_t bytes =
         Arena::bytes_for(end_row_, 4) + 4 * Arena::bytes_for(events, 4) +
-        2 * Arena::bytes_for(slots + 96, 2) + Arena::bytes_for(lanes_ * column_pitch_, 4) +
-        Arena::bytes_for(h_.n_entries * lane_stride_, 4) + Arena::bytes_for(h_.n_entries * stride, 1) +
-        2 * Arena::bytes_for(lane_stride_, 4) + Arena::bytes_for(lane_stride_, 8);
+        Arena::bytes_for(2 * events + 32, 4) + 2 * Arena::bytes_for(slots + 96, 2) +
+        Arena::bytes_for(lanes_ * column_pitch_, 4) + Arena::bytes_for(h_.n_entries * lane_stride_, 4) +
+        Arena::bytes_for(h_.n_entries * stride, 1) + Arena::bytes_for(8 * lane_stride_, 4) +
+        Arena::bytes_for(lane_stride_, 4) + Arena::bytes_for(lane_stride_, 8);
     Arena arena(scratch(Stage::Transform).get(bytes).data());
     counts_ = arena.take<std::uint32_t>(end_row_);
     kinds_ = arena.take<std::uint32_t>(events);
     slots_ = arena.take<std::uint32_t>(events);
     moves_ = arena.take<std::uint32_t>(events);
     known_ = arena.take<std::uint32_t>(events);
+    ops_ = arena.take<std::uint32_t>(2 * events + 32);
     for (auto*& state : states_) state = arena.take<std::uint16_t>(slots + 96) + 32;
     columns_ = arena.take<std::uint32_t>(lanes_ * column_pitch_);
     entry_lanes_ = arena.take<std::uint32_t>(h_.n_entries * lane_stride_);
     entries_ = arena.take<std::byte>(h_.n_entries * stride);
-    patch_mask_ = arena.take<std::uint32_t>(lane_stride_);
+    masks_ = arena.take<std::uint32_t>(8 * lane_stride_);
     raw_mask_ = arena.take<std::uint32_t>(lane_stride_);
     factors_ = arena.take<double>(lane_stride_);
   }
@@ -137,15 +139,18 @@ class Unpacked {
     for (std::uint32_t f = 0; f < shape_.features; ++f) {
       const std::uint8_t scale = h_.scales.of[f];
       for (std::size_t k = shape_.lanes_of(scale); k > 0; --k, ++l) {
-        patch_mask_[l] = f == 0 || h_.patches[l].head.delta ? ~0u : 0;
+        masks_[l] = f == 0 || h_.patches[l].head.delta ? ~0u : 0;
         raw_mask_[l] = scale == simd::LevelsColumns::kBits ? ~0u : 0;
         factors_[l] = raw_mask_[l] != 0 ? 1.0 : simd::kInversePowers[scale];
       }
     }
     for (; l < lane_stride_; ++l) {
-      patch_mask_[l] = raw_mask_[l] = ~0u;
+      masks_[l] = raw_mask_[l] = ~0u;
       factors_[l] = 1.0;
     }
+    // Patches add as above, inserts to their key alone, known entries nothing; one sign is ever reversed.
+    std::fill_n(masks_ + lane_stride_, 7 * lane_stride_, 0);
+    masks_[2 * lane_stride_] = masks_[6 * lane_stride_] = masks_[7 * lane_stride_] = ~0u;
   }
 
   simd::LevelsReplay describe(RowRange range, std::byte* out) const {
@@ -166,14 +171,16 @@ class Unpacked {
     r.slots = slots_;
     r.moves = moves_;
     r.known = known_;
+    r.ops = ops_;
     r.n_events = n_events_;
     r.n_moves = n_moves_;
     r.n_known = n_known_;
     r.n_inserts = n_inserts_;
     r.n_patches = n_patches_;
+    r.n_all_patches = h_.n_patch;
     r.lanes = entry_lanes_;
     r.lane_stride = lane_stride_;
-    r.patch_mask = patch_mask_;
+    r.masks = masks_;
     r.factors = factors_;
     r.raw_mask = raw_mask_;
     r.columns = {columns_, column_pitch_, h_.scales.of.data(), shape_.features, shape_.item_bytes};
@@ -184,7 +191,7 @@ class Unpacked {
   const Header& h_;
   std::size_t lanes_, lane_stride_, column_pitch_, end_row_;
   std::size_t n_events_, n_inserts_, n_patches_, n_known_, n_moves_;
-  std::uint32_t *counts_, *kinds_, *slots_, *moves_, *known_, *columns_, *entry_lanes_, *patch_mask_,
+  std::uint32_t *counts_, *kinds_, *slots_, *moves_, *known_, *ops_, *columns_, *entry_lanes_, *masks_,
       *raw_mask_;
   std::uint16_t* states_[2];
   std::byte* entries_;

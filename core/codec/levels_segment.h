@@ -24,8 +24,8 @@ enum class Layout : std::uint8_t { Events = 0, Full = 1 };
 // What an event does. "In" and "out" mean the far end of the move is the edge of the slot's half of the row.
 enum class Event : std::uint8_t {
   Patch = 0,    // in place: a new entry that shares feature 0 with the entry it replaces
-  Set = 1,      // in place: a known entry
-  Replace = 2,  // in place: a new entry
+  Replace = 1,  // in place: a new entry
+  Set = 2,      // in place: a known entry
   InNew = 3,    // put in at the slot, taken out at the edge
   InKnown = 4,
   OutNew = 5,  // taken out at the slot, put in at the edge
@@ -33,7 +33,6 @@ enum class Event : std::uint8_t {
   MoveNew = 7,  // put in at the slot, taken out at a slot of its own
   MoveKnown = 8,
 };
-inline constexpr std::uint32_t kEvents = 9;
 
 struct Shape {
   std::uint32_t slots = 0;

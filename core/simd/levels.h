@@ -57,14 +57,18 @@ struct LevelsReplay {
   const std::uint32_t* moves;
   const std::uint32_t* known;
   std::size_t n_events, n_moves, n_known, n_inserts, n_patches;
+  std::uint32_t n_all_patches;  // those of later rows, too
 
-  std::uint32_t* lanes;             // [id * lane_stride]
-  std::size_t lane_stride;          // a multiple of 4
-  const std::uint32_t* patch_mask;  // [lane_stride]: lanes that a patch adds to those of what it replaces
-  const double* factors;            // [lane_stride]: of decimal lanes, 4-byte items only
-  const std::uint32_t* raw_mask;    // [lane_stride]: lanes that are the items' own bits, 4-byte items only
-  LevelsColumns columns;            // for 8-byte items: scales, features
-  bool entries_ready;               // entries are final already and only the rows are wanted
+  std::uint32_t* ops;       // room for 2 * n_events
+  std::uint32_t* lanes;     // [id * lane_stride]
+  std::size_t lane_stride;  // a multiple of 4
+  // Four pairs of [lane_stride], for patches, inserts, known entries and inserts at slot 0: the lanes to
+  // which those of the parent are added, and the lanes whose sign is reversed before.
+  const std::uint32_t* masks;
+  const double* factors;          // [lane_stride]: of decimal lanes, 4-byte items only
+  const std::uint32_t* raw_mask;  // [lane_stride]: lanes that are the items' own bits, 4-byte items only
+  LevelsColumns columns;          // for 8-byte items: scales, features
+  bool entries_ready;             // entries are final already and only the rows are wanted
 };
 
 struct LevelsKernels {
