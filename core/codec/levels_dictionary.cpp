@@ -155,7 +155,7 @@ void make_lanes(Dictionary& d) {
       scale = simd::LevelsColumns::kBits;
     }
     d.scales.of[f] = scale;
-    const std::size_t lanes = shape.lanes_of(scale);
+    const std::uint32_t lanes = shape.lanes_of(scale);
     d.scales.lanes += lanes;
     if (f == 0) d.scales.key_lanes = lanes;
     if (scale != simd::LevelsColumns::kBits) continue;

@@ -246,6 +246,7 @@ SegmentPlan plan_emission(const Dictionary& d, const Script& script, std::array<
                           Emission&& e) {
   SegmentPlan plan;
   plan.layout = Layout::Events;
+  plan.work = e.kinds.size();
   plan.specials = find_specials(d, e.insert_levels);
   // Later entries first appear behind the inserts.
   for (Special s : find_specials(d, e.patch_levels)) {
@@ -302,6 +303,7 @@ SegmentPlan plan_full(const Dictionary& d) {
   }
   SegmentPlan plan;
   plan.layout = Layout::Full;
+  plan.work = n;
   plan.specials = find_specials(d, level_of);
   plan.values.resize(d.scales.lanes + 2);
   for (std::size_t l = 0; l < d.scales.lanes; ++l) {
