@@ -55,6 +55,9 @@ enum class Form : std::uint8_t { One = 1, Many = 2 };
 // window: at this many rows, or fewer when they hold more than this many events or entries.
 constexpr std::size_t kSegmentRows = 256;
 constexpr std::size_t kSegmentWork = 800;
+constexpr std::size_t kProbeRows = 64;
+
+constexpr std::size_t kManyCellsPerEvent = 4;
 
 Shape shape_of(const RowLayout& layout) noexcept {
   const Kind kind = layout.dtype().kind();
@@ -90,15 +93,17 @@ std::byte* write_segment(const SegmentPlan& plan, const Shape& shape, std::byte*
 SegmentPlan plan_segment(const Shape& shape, Bytes rows, std::size_t n_rows) {
   const Dictionary dictionary = levels::make_dictionary(shape, rows, n_rows);
   SegmentPlan events = levels::plan_events(dictionary);
+  // Where few levels change, ids for all of them cannot be the smaller.
+  if (!events.streams.empty() && events.work * kManyCellsPerEvent < n_rows * shape.slots) return events;
   SegmentPlan full = levels::plan_full(dictionary);
-  return full.bytes(shape) < events.bytes(shape) ? std::move(full) : std::move(events);
+  return events.streams.empty() || full.bytes(shape) < events.bytes(shape) ? std::move(full)
+                                                                           : std::move(events);
 }
 
-// Rows of each segment, all but the last equal: from how much work the first ones are.
-std::size_t choose_segment_rows(const Shape& shape, std::size_t n_rows, std::size_t first_rows,
-                                std::size_t work) {
+// Rows of each segment, all but the last equal, when `rows` of them are `work`.
+std::size_t choose_segment_rows(const Shape& shape, std::size_t n_rows, std::size_t rows, std::size_t work) {
   std::size_t most = std::clamp<std::size_t>(levels::kMaxCells / shape.slots, 1, kSegmentRows);
-  if (work > kSegmentWork) most = std::min(most, std::max<std::size_t>(first_rows * kSegmentWork / work, 1));
+  if (work > 0) most = std::clamp<std::size_t>(rows * kSegmentWork / work, 1, most);
   const std::size_t n_segments = (n_rows + most - 1) / most;
   return (n_rows + n_segments - 1) / n_segments;
 }
@@ -109,10 +114,11 @@ std::size_t encode(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, En
   const auto plan_rows = [&](std::size_t first, std::size_t count) {
     return plan_segment(shape, rows.subspan(first * shape.row_bytes(), count * shape.row_bytes()), count);
   };
-  const std::size_t first_rows = choose_segment_rows(shape, n_rows, n_rows, 0);
-  SegmentPlan plan = plan_rows(0, first_rows);
-  const std::size_t segment_rows = choose_segment_rows(shape, n_rows, first_rows, plan.work);
-  if (segment_rows != first_rows) plan = plan_rows(0, segment_rows);
+  // The first rows tell how much work a row is; often they are all there are.
+  const std::size_t probe_rows = std::min(choose_segment_rows(shape, n_rows, n_rows, 0), kProbeRows);
+  SegmentPlan plan = plan_rows(0, probe_rows);
+  const std::size_t segment_rows = choose_segment_rows(shape, n_rows, probe_rows, plan.work);
+  if (segment_rows != probe_rows) plan = plan_rows(0, segment_rows);
   const std::size_t n_segments = (n_rows + segment_rows - 1) / segment_rows;
 
   std::byte* p = out.data();

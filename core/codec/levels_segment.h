@@ -120,6 +120,7 @@ struct SegmentPlan {
 
   std::size_t bytes(const Shape& shape) const noexcept;
 };
+// No streams when the rows differ so much that the full layout is better.
 SegmentPlan plan_events(const Dictionary& dictionary);
 SegmentPlan plan_full(const Dictionary& dictionary);
 
