@@ -8,25 +8,24 @@
 namespace cdd {
 namespace levels {
 
-Scales take_scales(ByteReader& reader, const Shape& shape) {
-  const Bytes scales = reader.take(shape.features);
-  Scales s;
+void take_scales(Cursor& in, const Shape& shape, Scales& scales) {
+  const std::byte* bytes = in.take(shape.features);
+  scales.lanes = 0;
   for (std::uint32_t f = 0; f < shape.features; ++f) {
-    const auto scale = static_cast<std::uint8_t>(scales[f]);
+    const auto scale = static_cast<std::uint8_t>(bytes[f]);
     if (scale != simd::LevelsColumns::kBits && (scale > kMaxScale || !shape.floats)) {
       fail(ErrorCode::Corrupt, "levels: feature %u has scale %d", f, scale);
     }
-    s.of[f] = scale;
-    s.lanes += shape.lanes_of(scale);
+    scales.of[f] = scale;
+    scales.lanes += shape.lanes_of(scale);
   }
-  s.key_lanes = shape.lanes_of(s.of[0]);
-  return s;
+  scales.key_lanes = shape.lanes_of(scales.of[0]);
 }
 
-void apply_specials(const Shape& shape, Bytes specials, std::size_t n_entries, std::byte* entries) {
-  const std::size_t bytes = special_bytes(shape), stride = simd::levels_entry_stride(shape.entry_bytes());
-  for (std::size_t i = 0; i < specials.size(); i += bytes) {
-    const std::byte* p = specials.data() + i;
+void apply_specials(const Shape& shape, const std::byte* specials, std::size_t n, std::size_t n_entries,
+                    std::byte* entries) {
+  const std::size_t stride = simd::levels_entry_stride(shape.entry_bytes());
+  for (const std::byte* p = specials; n > 0; --n, p += special_bytes(shape)) {
     const std::size_t entry = load<std::uint16_t>(p), feature = load<std::uint8_t>(p + 2);
     if (entry >= n_entries || feature >= shape.features)
       fail(ErrorCode::Corrupt, "levels: no entry %zu", entry);
@@ -52,8 +51,13 @@ using levels::Shape;
 // The first byte of a payload: one segment, or several of equally many rows with a table of their ends.
 enum class Form : std::uint8_t { One = 1, Many = 2 };
 
-// Rows of a segment: few enough that skipping to the last is cheap, many enough to share its first row.
+// A segment is read from its first row on, so it is cut where skipping would take longer than reading a
+// window: at this many rows, or fewer when they hold more than this many events or entries.
 constexpr std::size_t kSegmentRows = 256;
+constexpr std::size_t kSegmentWork = 800;
+constexpr std::size_t kProbeRows = 64;
+
+constexpr std::size_t kManyCellsPerEvent = 4;
 
 Shape shape_of(const RowLayout& layout) noexcept {
   const Kind kind = layout.dtype().kind();
@@ -89,42 +93,56 @@ std::byte* write_segment(const SegmentPlan& plan, const Shape& shape, std::byte*
 SegmentPlan plan_segment(const Shape& shape, Bytes rows, std::size_t n_rows) {
   const Dictionary dictionary = levels::make_dictionary(shape, rows, n_rows);
   SegmentPlan events = levels::plan_events(dictionary);
+  // Where few levels change, ids for all of them cannot be the smaller.
+  if (!events.streams.empty() && events.work * kManyCellsPerEvent < n_rows * shape.slots) return events;
   SegmentPlan full = levels::plan_full(dictionary);
-  return full.bytes(shape) < events.bytes(shape) ? std::move(full) : std::move(events);
+  return events.streams.empty() || full.bytes(shape) < events.bytes(shape) ? std::move(full)
+                                                                           : std::move(events);
+}
+
+// Rows of each segment, all but the last equal, when `rows` of them are `work`.
+std::size_t choose_segment_rows(const Shape& shape, std::size_t n_rows, std::size_t rows, std::size_t work) {
+  std::size_t most = std::clamp<std::size_t>(levels::kMaxCells / shape.slots, 1, kSegmentRows);
+  if (work > 0) most = std::clamp<std::size_t>(rows * kSegmentWork / work, 1, most);
+  const std::size_t n_segments = (n_rows + most - 1) / most;
+  return (n_rows + n_segments - 1) / n_segments;
 }
 
 std::size_t encode(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, EncodeContext&,
                    MutableBytes out) {
   const Shape shape = shape_of(layout);
-  const std::size_t most = std::clamp<std::size_t>(levels::kMaxCells / shape.slots, 1, kSegmentRows);
-  const std::size_t n_segments = (n_rows + most - 1) / most;
-  const std::size_t segment_rows = (n_rows + n_segments - 1) / n_segments;
+  const auto plan_rows = [&](std::size_t first, std::size_t count) {
+    return plan_segment(shape, rows.subspan(first * shape.row_bytes(), count * shape.row_bytes()), count);
+  };
+  // The first rows tell how much work a row is; often they are all there are.
+  const std::size_t probe_rows = std::min(choose_segment_rows(shape, n_rows, n_rows, 0), kProbeRows);
+  SegmentPlan plan = plan_rows(0, probe_rows);
+  const std::size_t segment_rows = choose_segment_rows(shape, n_rows, probe_rows, plan.work);
+  if (segment_rows != probe_rows) plan = plan_rows(0, segment_rows);
+  const std::size_t n_segments = (n_rows + segment_rows - 1) / segment_rows;
+
   std::byte* p = out.data();
   *p++ = static_cast<std::byte>(n_segments == 1 ? Form::One : Form::Many);
-  std::byte* ends = p;
+  std::byte* ends = p + 4;
   if (n_segments > 1) {
+    if (rows.size() < 5 + 4 * n_segments) return 0;
     store<std::uint32_t>(p, static_cast<std::uint32_t>(segment_rows));
-    ends = p + 4;
-    p += 4 + 4 * ((n_rows + segment_rows - 1) / segment_rows);
-    if (p > out.data() + rows.size()) return 0;
+    p = ends + 4 * n_segments;
   }
   const std::byte* segments = p;
   for (std::size_t row = 0; row < n_rows; row += segment_rows) {
-    const std::size_t count = std::min(segment_rows, n_rows - row);
-    const SegmentPlan plan =
-        plan_segment(shape, rows.subspan(row * shape.row_bytes(), count * shape.row_bytes()), count);
+    if (row != 0) plan = plan_rows(row, std::min(segment_rows, n_rows - row));
     // Not worth it: no smaller than the rows themselves.
     if (static_cast<std::size_t>(p - out.data()) + plan.bytes(shape) > rows.size()) return 0;
     p = write_segment(plan, shape, p);
-    if (n_segments > 1) {
-      store<std::uint32_t>(ends, static_cast<std::uint32_t>(p - segments));
-      ends += 4;
-    }
+    if (n_segments == 1) break;
+    store<std::uint32_t>(ends, static_cast<std::uint32_t>(p - segments));
+    ends += 4;
   }
   return static_cast<std::size_t>(p - out.data());
 }
 
-void decode_segment(const Shape& shape, std::size_t n_rows, ByteReader segment, RowRange range,
+void decode_segment(const Shape& shape, std::size_t n_rows, levels::Cursor segment, RowRange range,
                     std::byte* out) {
   if (n_rows * shape.slots > levels::kMaxCells)
     fail(ErrorCode::Corrupt, "levels: a segment of %zu rows", n_rows);
@@ -142,27 +160,25 @@ void decode_rows_into(const RowLayout& layout, std::uint32_t n_rows, std::uint64
                       RowRange range, std::byte* out) {
   if (range.count == 0) return;
   const Shape shape = shape_of(layout);
-  ByteReader reader(payload);
-  const auto form = reader.take<std::uint8_t>();
-  if (form == static_cast<std::uint8_t>(Form::One)) return decode_segment(shape, n_rows, reader, range, out);
+  levels::Cursor in{payload.data(), payload.data() + payload.size()};
+  const auto form = in.take<std::uint8_t>();
+  if (form == static_cast<std::uint8_t>(Form::One)) return decode_segment(shape, n_rows, in, range, out);
   if (form != static_cast<std::uint8_t>(Form::Many)) fail(ErrorCode::Unsupported, "levels: form %d", form);
-  const auto segment_rows = reader.take<std::uint32_t>();
+  const auto segment_rows = in.take<std::uint32_t>();
   if (segment_rows == 0) fail(ErrorCode::Corrupt, "levels: segments of no rows");
-  const std::size_t n_segments = (std::size_t{n_rows} + segment_rows - 1) / segment_rows;
-  const Bytes ends = reader.take(4 * n_segments);
-  const Bytes segments = reader.rest();
+  const std::byte* ends = in.take(4 * ((std::size_t{n_rows} + segment_rows - 1) / segment_rows));
   const std::uint64_t end = range.first + range.count;
   for (std::uint64_t s = range.first / segment_rows; s * segment_rows < end; ++s) {
-    const std::size_t begin_byte = s == 0 ? 0 : load<std::uint32_t>(ends.data() + 4 * (s - 1));
-    const std::size_t end_byte = load<std::uint32_t>(ends.data() + 4 * s);
-    if (begin_byte > end_byte || end_byte > segments.size())
+    const std::size_t begin_byte = s == 0 ? 0 : load<std::uint32_t>(ends + 4 * (s - 1));
+    const std::size_t end_byte = load<std::uint32_t>(ends + 4 * s);
+    if (begin_byte > end_byte || end_byte > static_cast<std::size_t>(in.end - in.next)) {
       fail(ErrorCode::Corrupt, "levels: a segment's end");
+    }
     const std::uint64_t row = s * segment_rows;
     const std::uint64_t first = std::max(range.first, row) - row;
     const std::uint64_t last = std::min<std::uint64_t>(end - row, segment_rows);
     decode_segment(shape, std::min<std::size_t>(segment_rows, n_rows - row),
-                   ByteReader(segments.subspan(begin_byte, end_byte - begin_byte)), {first, last - first},
-                   out);
+                   {in.next + begin_byte, in.next + end_byte}, {first, last - first}, out);
     out += (last - first) * shape.row_bytes();
   }
 }

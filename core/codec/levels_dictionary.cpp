@@ -39,6 +39,14 @@ std::uint64_t hash_bytes(const std::byte* p, std::size_t n) noexcept {
   return h * kMix;
 }
 
+// Items are of 4 or 8 bytes, so n is a multiple of 4; a call of memcmp would cost more than the comparison.
+bool same_bytes(const std::byte* a, const std::byte* b, std::size_t n) noexcept {
+  for (; n >= 8; n -= 8, a += 8, b += 8) {
+    if (load<std::uint64_t>(a) != load<std::uint64_t>(b)) return false;
+  }
+  return n == 0 || load<std::uint32_t>(a) == load<std::uint32_t>(b);
+}
+
 void number_levels(Bytes rows, Dictionary& d) {
   const std::size_t bytes = d.shape.entry_bytes(), slots = d.shape.slots, n = d.n_rows * slots;
   Numbering numbering(n);
@@ -46,13 +54,13 @@ void number_levels(Bytes rows, Dictionary& d) {
   for (std::size_t i = 0; i < n; ++i) {
     const std::byte* cell = rows.data() + i * bytes;
     // Most levels stand where they stood in the row before.
-    if (i >= slots && std::memcmp(cell, cell - slots * bytes, bytes) == 0) {
+    if (i >= slots && same_bytes(cell, cell - slots * bytes, bytes)) {
       d.cells[i] = d.cells[i - slots];
       continue;
     }
     const auto next = static_cast<std::uint32_t>(d.samples.size());
     d.cells[i] = numbering.find_or_add(hash_bytes(cell, bytes), next, [&](std::uint32_t level) {
-      return std::memcmp(d.samples[level], cell, bytes) == 0;
+      return same_bytes(d.samples[level], cell, bytes);
     });
     if (d.cells[i] == next) d.samples.push_back(cell);
   }
@@ -67,7 +75,7 @@ void number_keys(Dictionary& d) {
   for (std::size_t i = 0; i < d.n_levels; ++i) {
     const auto next = static_cast<std::uint32_t>(samples.size());
     d.keys[i] = numbering.find_or_add(hash_bytes(d.samples[i], bytes), next, [&](std::uint32_t key) {
-      return std::memcmp(samples[key], d.samples[i], bytes) == 0;
+      return same_bytes(samples[key], d.samples[i], bytes);
     });
     if (d.keys[i] == next) samples.push_back(d.samples[i]);
   }
@@ -155,7 +163,7 @@ void make_lanes(Dictionary& d) {
       scale = simd::LevelsColumns::kBits;
     }
     d.scales.of[f] = scale;
-    const std::size_t lanes = shape.lanes_of(scale);
+    const std::uint32_t lanes = shape.lanes_of(scale);
     d.scales.lanes += lanes;
     if (f == 0) d.scales.key_lanes = lanes;
     if (scale != simd::LevelsColumns::kBits) continue;

@@ -1,10 +1,10 @@
-// Decoder of the events layout: a state of D entry ids, changed row after row.
+// Decoder of the events layout: parses a segment and unpacks, as far as rows before the end of the range need
+// it, what core/simd/levels_replay-inl.h makes rows of.
 //
 // Ids of entries: 0 to D-1 the first row's slots, then the other entries put in with values of their own,
-// then the patches. Only what rows before the end of the range need is unpacked.
+// then the patches.
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/base/scratch.h"
 #include "core/codec/levels_segment.h"
@@ -20,11 +20,11 @@ struct Header {
   std::size_t n_events, n_entries;
   Stream counts, kinds, slots, moves, known;
   std::array<Stream, kMaxLanes> inserts, patches;
-  Bytes specials;
+  const std::byte* specials;
 };
 
-void read_header(const Shape& shape, std::size_t n_rows, ByteReader& in, Header& h) {
-  h.scales = take_scales(in, shape);
+void take_counts(const Shape& shape, std::size_t n_rows, Cursor& in, Header& h) {
+  take_scales(in, shape, h.scales);
   h.edges[0] = in.take<std::uint16_t>();
   h.edges[1] = in.take<std::uint16_t>();
   h.n_insert = in.take<std::uint16_t>();
@@ -39,174 +39,140 @@ void read_header(const Shape& shape, std::size_t n_rows, ByteReader& in, Header&
       h.n_events > (n_rows - 1) * shape.slots || h.n_move > h.n_events) {
     fail(ErrorCode::Corrupt, "levels: a segment of %zu rows with %zu events", n_rows, h.n_events);
   }
-  h.counts = take_stream_head(in, n_rows - 1);
-  h.kinds = take_stream_head(in, h.n_events);
-  h.slots = take_stream_head(in, h.n_events);
-  h.moves = take_stream_head(in, h.n_move);
-  h.known = take_stream_head(in, h.n_known);
+}
+
+void take_header(const Shape& shape, std::size_t n_rows, Cursor in, Header& h) {
+  take_counts(shape, n_rows, in, h);
+  take_stream_head(in, n_rows - 1, h.counts);
+  take_stream_head(in, h.n_events, h.kinds);
+  take_stream_head(in, h.n_events, h.slots);
+  take_stream_head(in, h.n_move, h.moves);
+  take_stream_head(in, h.n_known, h.known);
   const std::size_t lanes = h.scales.lanes, keys = h.scales.key_lanes;
   for (std::size_t l = 0; l < lanes; ++l) {
-    h.inserts[l] = take_stream_head(in, shape.slots + h.n_insert - (l == 0 ? 1 : 0));
+    take_stream_head(in, shape.slots + h.n_insert - (l == 0 ? 1 : 0), h.inserts[l]);
   }
-  for (std::size_t l = keys; l < lanes; ++l) h.patches[l] = take_stream_head(in, h.n_patch);
+  for (std::size_t l = keys; l < lanes; ++l) take_stream_head(in, h.n_patch, h.patches[l]);
   for (Stream* s : {&h.counts, &h.kinds, &h.slots, &h.moves, &h.known}) take_stream_body(in, *s);
   for (std::size_t l = 0; l < lanes; ++l) take_stream_body(in, h.inserts[l]);
   for (std::size_t l = keys; l < lanes; ++l) take_stream_body(in, h.patches[l]);
   h.specials = in.take(h.n_special * special_bytes(shape));
 }
 
-// The inputs of the replay, unpacked as far as rows before end_row need them.
-class Unpacked {
- public:
-  Unpacked(const Shape& shape, std::size_t n_rows, const Header& h, RowRange range, std::byte* out)
-      : shape_(shape), h_(h), lanes_(h.scales.lanes), lane_stride_((lanes_ + 3) & ~std::size_t{3}) {
-    end_row_ = range.first + range.count;
-    carve();
-    const simd::LevelsKernels& kernels = simd::levels_kernels();
-    read_stream(kernels, h.counts, 0, end_row_ - 1, counts_);
-    n_events_ = h.n_events;
-    if (end_row_ < n_rows) {
-      std::uint64_t sum = 0;
-      for (std::size_t r = 0; r + 1 < end_row_; ++r) sum += counts_[r];
-      n_events_ = std::min<std::uint64_t>(sum, h.n_events);
-    }
-    n_inserts_ = std::min<std::size_t>(h.n_insert, n_events_);
-    n_patches_ = std::min<std::size_t>(h.n_patch, n_events_);
-    n_known_ = std::min<std::size_t>(h.n_known, n_events_);
-    n_moves_ = std::min<std::size_t>(h.n_move, n_events_);
-    read_stream(kernels, h.kinds, 0, n_events_, kinds_);
-    read_stream(kernels, h.slots, 0, n_events_, slots_);
-    read_stream(kernels, h.moves, 0, n_moves_, moves_);
-    read_stream(kernels, h.known, 0, n_known_, known_);
-    read_lanes(kernels);
-    describe_lanes();
-    replay_ = describe(range, out);
+// Working memory for the whole segment; every array has room for a vector behind it.
+void carve(const Shape& shape, const Header& h, std::size_t end_row, simd::LevelsReplay& r) {
+  constexpr std::size_t kBefore = 32, kBehind = 96;  // around a state
+  const std::size_t events = h.n_events, stride = r.rows.entry_stride, lanes = r.lane_stride;
+  const std::size_t column = r.columns.lane_pitch * h.scales.lanes, state = kBefore + shape.slots + kBehind;
+  const std::size_t bytes = Arena::bytes_for(end_row, 4) + 4 * Arena::bytes_for(events, 4) +
+                            Arena::bytes_for(2 * events + 32, 4) + 2 * Arena::bytes_for(state, 2) +
+                            Arena::bytes_for(column, 4) + Arena::bytes_for(h.n_entries * lanes, 4) +
+                            Arena::bytes_for(h.n_entries * stride, 1) + Arena::bytes_for(8 * lanes, 4) +
+                            Arena::bytes_for(lanes, 4) + Arena::bytes_for(lanes, 8);
+  Arena arena(scratch(Stage::Transform).get(bytes).data());
+  r.counts = arena.take<std::uint32_t>(end_row);
+  for (std::uint32_t** p : {&r.kinds, &r.slots, &r.moves, &r.known}) *p = arena.take<std::uint32_t>(events);
+  r.ops = arena.take<std::uint32_t>(2 * events + 32);
+  for (std::uint16_t*& p : r.states) p = arena.take<std::uint16_t>(state) + kBefore;
+  r.columns.lanes = arena.take<std::uint32_t>(column);
+  r.lanes = arena.take<std::uint32_t>(h.n_entries * lanes);
+  r.rows.entries = arena.take<std::byte>(h.n_entries * stride);
+  r.masks = arena.take<std::uint32_t>(8 * lanes);
+  r.raw_mask = arena.take<std::uint32_t>(lanes);
+  r.factors = arena.take<double>(lanes);
+}
+
+void read_events(const simd::LevelsKernels& kernels, const Header& h, std::size_t n_rows,
+                 simd::LevelsReplay& r) {
+  read_stream(kernels, h.counts, 0, r.end_row - 1, r.counts);
+  r.n_events = h.n_events;
+  if (r.end_row < n_rows) {
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i + 1 < r.end_row; ++i) sum += r.counts[i];
+    r.n_events = static_cast<std::size_t>(std::min<std::uint64_t>(sum, h.n_events));
   }
+  r.n_inserts = std::min<std::size_t>(h.n_insert, r.n_events);
+  r.n_patches = std::min<std::size_t>(h.n_patch, r.n_events);
+  r.n_known = std::min<std::size_t>(h.n_known, r.n_events);
+  r.n_moves = std::min<std::size_t>(h.n_move, r.n_events);
+  read_stream(kernels, h.kinds, 0, r.n_events, r.kinds);
+  read_stream(kernels, h.slots, 0, r.n_events, r.slots);
+  read_stream(kernels, h.moves, 0, r.n_moves, r.moves);
+  read_stream(kernels, h.known, 0, r.n_known, r.known);
+}
 
-  const simd::LevelsReplay& replay() const noexcept { return replay_; }
-
- private:
-  std::size_t first_patch() const noexcept { return std::size_t{shape_.slots} + h_.n_insert; }
-
-  void carve() {
-    const std::size_t slots = shape_.slots, events = h_.n_events,
-                      stride = simd::levels_entry_stride(shape_.entry_bytes());
-    column_pitch_ =
-        static_cast<std::size_t>(align_up(std::max<std::size_t>(first_patch(), h_.n_patch) + 16, 16));
-    // The least that holds what follows, each array with room for a vector.
-    const std::size_t bytes =
-        Arena::bytes_for(end_row_, 4) + 4 * Arena::bytes_for(events, 4) +
-        2 * Arena::bytes_for(slots + 96, 2) + Arena::bytes_for(lanes_ * column_pitch_, 4) +
-        Arena::bytes_for(h_.n_entries * lane_stride_, 4) + Arena::bytes_for(h_.n_entries * stride, 1) +
-        2 * Arena::bytes_for(lane_stride_, 4) + Arena::bytes_for(lane_stride_, 8);
-    Arena arena(scratch(Stage::Transform).get(bytes).data());
-    counts_ = arena.take<std::uint32_t>(end_row_);
-    kinds_ = arena.take<std::uint32_t>(events);
-    slots_ = arena.take<std::uint32_t>(events);
-    moves_ = arena.take<std::uint32_t>(events);
-    known_ = arena.take<std::uint32_t>(events);
-    for (auto*& state : states_) state = arena.take<std::uint16_t>(slots + 96) + 32;
-    columns_ = arena.take<std::uint32_t>(lanes_ * column_pitch_);
-    entry_lanes_ = arena.take<std::uint32_t>(h_.n_entries * lane_stride_);
-    entries_ = arena.take<std::byte>(h_.n_entries * stride);
-    patch_mask_ = arena.take<std::uint32_t>(lane_stride_);
-    raw_mask_ = arena.take<std::uint32_t>(lane_stride_);
-    factors_ = arena.take<double>(lane_stride_);
+void read_lanes(const simd::LevelsKernels& kernels, const Shape& shape, const Header& h,
+                simd::LevelsReplay& r) {
+  const std::size_t slots = shape.slots, lanes = h.scales.lanes, keys = h.scales.key_lanes;
+  const std::size_t pitch = r.columns.lane_pitch;
+  std::uint32_t* columns = r.columns.lanes;
+  columns[0] = h.first_key;
+  for (std::size_t l = 0; l < lanes; ++l) {
+    const std::size_t skip = l == 0 ? 1 : 0;
+    read_stream(kernels, h.inserts[l], 0, slots + r.n_inserts - skip, columns + l * pitch + skip);
   }
-
-  void read_lanes(const simd::LevelsKernels& kernels) {
-    const std::size_t slots = shape_.slots, keys = h_.scales.key_lanes;
-    for (std::size_t l = 0; l < lanes_; ++l) {
-      const std::size_t skip = l == 0 ? 1 : 0;  // the first key stands in the header
-      read_stream(kernels, h_.inserts[l], 0, slots + n_inserts_ - skip, columns_ + l * column_pitch_ + skip);
-    }
-    columns_[0] = h_.first_key;
-    kernels.prefix_sum(columns_, slots);
-    kernels.interleave(columns_, column_pitch_, lanes_, slots + n_inserts_, lane_stride_, entry_lanes_);
-    for (std::size_t l = 0; l < keys; ++l) std::fill_n(columns_ + l * column_pitch_, n_patches_, 0);
-    for (std::size_t l = keys; l < lanes_; ++l) {
-      read_stream(kernels, h_.patches[l], 0, n_patches_, columns_ + l * column_pitch_);
-    }
-    kernels.interleave(columns_, column_pitch_, lanes_, n_patches_, lane_stride_,
-                       entry_lanes_ + first_patch() * lane_stride_);
+  kernels.prefix_sum(columns, slots);
+  kernels.interleave(columns, pitch, lanes, slots + r.n_inserts, r.lane_stride, r.lanes);
+  for (std::size_t l = 0; l < keys; ++l) std::fill_n(columns + l * pitch, r.n_patches, 0);
+  for (std::size_t l = keys; l < lanes; ++l) {
+    read_stream(kernels, h.patches[l], 0, r.n_patches, columns + l * pitch);
   }
+  kernels.interleave(columns, pitch, lanes, r.n_patches, r.lane_stride,
+                     r.lanes + r.first_patch * r.lane_stride);
+}
 
-  // What a patch takes from its parent, and what makes a lane an item.
-  void describe_lanes() {
-    std::size_t l = 0;
-    for (std::uint32_t f = 0; f < shape_.features; ++f) {
-      const std::uint8_t scale = h_.scales.of[f];
-      for (std::size_t k = shape_.lanes_of(scale); k > 0; --k, ++l) {
-        patch_mask_[l] = f == 0 || h_.patches[l].head.delta ? ~0u : 0;
-        raw_mask_[l] = scale == simd::LevelsColumns::kBits ? ~0u : 0;
-        factors_[l] = raw_mask_[l] != 0 ? 1.0 : simd::kInversePowers[scale];
-      }
+// What makes a lane an item, and what entries take over from their parents.
+void describe_lanes(const Shape& shape, const Header& h, simd::LevelsReplay& r) {
+  const std::size_t stride = r.lane_stride;
+  std::uint32_t *add_patch = r.masks, *add_insert = r.masks + 2 * stride, *add_before = r.masks + 6 * stride;
+  std::uint32_t* negate_before = r.masks + 7 * stride;
+  std::fill_n(r.masks, 8 * stride, 0);
+  add_insert[0] = add_before[0] = negate_before[0] = ~0u;  // the key
+  std::fill_n(r.raw_mask, stride, ~0u);
+  std::fill_n(r.factors, stride, 1.0);
+  std::size_t l = 0;
+  for (std::uint32_t f = 0; f < shape.features; ++f) {
+    const std::uint8_t scale = h.scales.of[f];
+    if (scale != simd::LevelsColumns::kBits) {
+      r.raw_mask[l] = 0;
+      r.factors[l] = simd::kInversePowers[scale];
     }
-    for (; l < lane_stride_; ++l) {
-      patch_mask_[l] = raw_mask_[l] = ~0u;
-      factors_[l] = 1.0;
+    for (std::size_t k = shape.lanes_of(scale); k > 0; --k, ++l) {
+      if (f == 0 || h.patches[l].head.delta) add_patch[l] = ~0u;
     }
   }
-
-  simd::LevelsReplay describe(RowRange range, std::byte* out) const {
-    simd::LevelsReplay r{};
-    r.rows = {
-        entries_,   simd::levels_entry_stride(shape_.entry_bytes()), shape_.entry_bytes(), shape_.slots, out,
-        range.count};
-    r.states[0] = states_[0];
-    r.states[1] = states_[1];
-    r.first_row = range.first;
-    r.end_row = end_row_;
-    r.middle = shape_.middle();
-    r.edges[0] = h_.edges[0];
-    r.edges[1] = h_.edges[1];
-    r.first_patch = static_cast<std::uint32_t>(first_patch());
-    r.counts = counts_;
-    r.kinds = kinds_;
-    r.slots = slots_;
-    r.moves = moves_;
-    r.known = known_;
-    r.n_events = n_events_;
-    r.n_moves = n_moves_;
-    r.n_known = n_known_;
-    r.n_inserts = n_inserts_;
-    r.n_patches = n_patches_;
-    r.lanes = entry_lanes_;
-    r.lane_stride = lane_stride_;
-    r.patch_mask = patch_mask_;
-    r.factors = factors_;
-    r.raw_mask = raw_mask_;
-    r.columns = {columns_, column_pitch_, h_.scales.of.data(), shape_.features, shape_.item_bytes};
-    return r;
-  }
-
-  const Shape& shape_;
-  const Header& h_;
-  std::size_t lanes_, lane_stride_, column_pitch_, end_row_;
-  std::size_t n_events_, n_inserts_, n_patches_, n_known_, n_moves_;
-  std::uint32_t *counts_, *kinds_, *slots_, *moves_, *known_, *columns_, *entry_lanes_, *patch_mask_,
-      *raw_mask_;
-  std::uint16_t* states_[2];
-  std::byte* entries_;
-  double* factors_;
-  simd::LevelsReplay replay_;
-};
+}
 
 }  // namespace
 
-void decode_events(const Shape& shape, std::size_t n_rows, ByteReader segment, RowRange range,
-                   std::byte* out) {
+void decode_events(const Shape& shape, std::size_t n_rows, Cursor segment, RowRange range, std::byte* out) {
   Header h;
-  read_header(shape, n_rows, segment, h);
-  const Unpacked unpacked(shape, n_rows, h, range, out);
+  take_header(shape, n_rows, segment, h);
+  simd::LevelsReplay r;
+  r.rows = {nullptr, simd::levels_entry_stride(shape.entry_bytes()), shape.entry_bytes(), shape.slots,
+            out,     static_cast<std::size_t>(range.count)};
+  r.first_row = static_cast<std::size_t>(range.first);
+  r.end_row = static_cast<std::size_t>(range.first + range.count);
+  r.middle = shape.middle();
+  r.edges[0] = h.edges[0];
+  r.edges[1] = h.edges[1];
+  r.first_patch = shape.slots + h.n_insert;
+  r.n_all_patches = h.n_patch;
+  r.lane_stride = static_cast<std::size_t>(align_up(h.scales.lanes, 4));
+  const std::size_t pitch = static_cast<std::size_t>(align_up(std::max(r.first_patch, h.n_patch) + 16, 16));
+  r.columns = {nullptr, pitch, h.scales.of.data(), shape.features, shape.item_bytes};
+  r.entries_ready = false;
+  carve(shape, h, r.end_row, r);
   const simd::LevelsKernels& kernels = simd::levels_kernels();
-  simd::LevelsReplay replay = unpacked.replay();
-  bool good = kernels.replay(replay);
-  if (good && !h.specials.empty()) {
+  read_events(kernels, h, n_rows, r);
+  read_lanes(kernels, shape, h, r);
+  describe_lanes(shape, h, r);
+  bool good = kernels.replay(r);
+  if (good && h.n_special != 0) {
     // Once more, now that the entries can be corrected: rare, and not worth a check per event.
-    apply_specials(shape, h.specials, h.n_entries, replay.rows.entries);
-    replay.entries_ready = true;
-    good = kernels.replay(replay);
+    apply_specials(shape, h.specials, h.n_special, h.n_entries, r.rows.entries);
+    r.entries_ready = true;
+    good = kernels.replay(r);
   }
   if (!good) fail(ErrorCode::Corrupt, "levels: an event that no row can have");
 }

@@ -7,8 +7,9 @@
 
 namespace cdd::levels {
 
-void decode_full(const Shape& shape, std::size_t n_rows, ByteReader in, RowRange range, std::byte* out) {
-  const Scales scales = take_scales(in, shape);
+void decode_full(const Shape& shape, std::size_t n_rows, Cursor in, RowRange range, std::byte* out) {
+  Scales scales;
+  take_scales(in, shape, scales);
   const std::size_t n_entries = std::size_t{in.take<std::uint16_t>()} + 1;
   const std::size_t n_special = in.take<std::uint16_t>();
   const auto first_key = in.take<std::uint32_t>();
@@ -16,14 +17,14 @@ void decode_full(const Shape& shape, std::size_t n_rows, ByteReader in, RowRange
   if (n_entries > n_rows * shape.slots)
     fail(ErrorCode::Corrupt, "levels: %zu entries in %zu rows", n_entries, n_rows);
   std::array<Stream, kMaxLanes> lanes;
-  for (std::size_t l = 0; l < scales.lanes; ++l)
-    lanes[l] = take_stream_head(in, n_entries - (l == 0 ? 1 : 0));
-  Stream starts = take_stream_head(in, n_rows);
-  Stream deltas = take_stream_head(in, n_rows * steps);
+  for (std::size_t l = 0; l < scales.lanes; ++l) take_stream_head(in, n_entries - (l == 0 ? 1 : 0), lanes[l]);
+  Stream starts, deltas;
+  take_stream_head(in, n_rows, starts);
+  take_stream_head(in, n_rows * steps, deltas);
   for (std::size_t l = 0; l < scales.lanes; ++l) take_stream_body(in, lanes[l]);
   take_stream_body(in, starts);
   take_stream_body(in, deltas);
-  const Bytes specials = in.take(n_special * special_bytes(shape));
+  const std::byte* specials = in.take(n_special * special_bytes(shape));
 
   constexpr std::size_t kBlock = simd::kIdBlockRows;
   const std::size_t stride = simd::levels_entry_stride(shape.entry_bytes());
@@ -53,7 +54,7 @@ void decode_full(const Shape& shape, std::size_t n_rows, ByteReader in, RowRange
   kernels.prefix_sum(columns, n_entries);
   kernels.make_entries({columns, pitch, scales.of.data(), shape.features, shape.item_bytes}, n_entries,
                        entries);
-  if (n_special != 0) apply_specials(shape, specials, n_entries, entries);
+  apply_specials(shape, specials, n_special, n_entries, entries);
 
   read_stream(kernels, starts, first_row, end_row - first_row, start);
   read_stream(kernels, deltas, first_row * steps, n_deltas, delta);

@@ -127,14 +127,13 @@ std::size_t stream_body_bytes(const StreamHead& head, std::size_t n) noexcept {
   return bytes;
 }
 
-Stream take_stream_head(ByteReader& reader, std::size_t n) {
-  // At most 8 bytes, which the payload's padding makes readable: parsed at once, checked by take.
+void take_stream_head(Cursor& in, std::size_t n, Stream& s) {
+  // At most 8 bytes, which the padding makes readable: parsed at once, checked by take.
   static_assert(kMaxStreamHeadBytes == 8 && kScratchPadding >= 8);
-  const auto word = load<std::uint64_t>(reader.rest().data());
+  const auto word = load<std::uint64_t>(in.next);
   const unsigned flags = word >> 8 & 0xff, base_bytes = kBaseBytes[word >> 6 & 3];
   const bool has_high = (flags & kHighBit) != 0;
-  reader.take(2 + base_bytes + (has_high ? 2 : 0));
-  Stream s;
+  in.take(2 + base_bytes + (has_high ? 2 : 0));
   s.n = static_cast<std::uint32_t>(n);
   s.head.width = word & 0x3f;
   s.head.zigzag = (flags & kZigzagBit) != 0;
@@ -145,12 +144,9 @@ Stream take_stream_head(ByteReader& reader, std::size_t n) {
   if (s.head.n_high > n || s.head.width + s.head.high_width > 32) {
     fail(ErrorCode::Corrupt, "levels: a stream of %d bits a value", s.head.width);
   }
-  return s;
 }
 
-void take_stream_body(ByteReader& reader, Stream& stream) {
-  stream.body = reader.take(stream_body_bytes(stream.head, stream.n)).data();
-}
+void take_stream_body(Cursor& in, Stream& s) { s.body = in.take(stream_body_bytes(s.head, s.n)); }
 
 void read_stream(const simd::LevelsKernels& kernels, const Stream& s, std::size_t first, std::size_t count,
                  std::uint32_t* out) {

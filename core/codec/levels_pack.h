@@ -35,10 +35,29 @@ struct Stream {
 // Bytes of the body of n values.
 std::size_t stream_body_bytes(const StreamHead& head, std::size_t n) noexcept;
 
-// Takes one head from `reader`; Corrupt when it is not one that encoding makes.
-Stream take_stream_head(ByteReader& reader, std::size_t n);
-// Points `stream` at its body, the next bytes of `reader`.
-void take_stream_body(ByteReader& reader, Stream& stream);
+// Where reading a segment stands. Its bytes are followed by kScratchPadding readable ones.
+struct Cursor {
+  const std::byte* next;
+  const std::byte* end;
+
+  // The next n bytes.
+  const std::byte* take(std::size_t n) {
+    if (n > static_cast<std::size_t>(end - next))
+      fail(ErrorCode::Corrupt, "levels: a segment ends too early");
+    const std::byte* p = next;
+    next += n;
+    return p;
+  }
+  template <class T>
+  T take() {
+    return load<T>(take(sizeof(T)));
+  }
+};
+
+// Takes the head of a stream of n values; Corrupt when it is not one that encoding makes.
+void take_stream_head(Cursor& in, std::size_t n, Stream& stream);
+// Points `stream` at its body.
+void take_stream_body(Cursor& in, Stream& stream);
 
 // Values [first, first + count) of the stream; `first` is a multiple of 16. May write 64 bytes more.
 void read_stream(const simd::LevelsKernels& kernels, const Stream& stream, std::size_t first,

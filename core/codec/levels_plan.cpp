@@ -9,6 +9,10 @@ namespace cdd::levels {
 namespace {
 
 constexpr std::uint32_t kNone = 0xffffffff;
+// With more events than this the full layout is smaller.
+constexpr std::size_t kFewestCellsPerEvent = 2;
+// With fewer patches back to known levels than this it hardly matters how they are coded.
+constexpr std::size_t kFewestEventsPerRepeat = 16;
 
 struct ScriptEvent {
   std::uint32_t level;
@@ -23,12 +27,16 @@ class Script {
       : d_(d), slots_(d.shape.slots), place_(d.n_keys, 0), matched_(slots_), gone_(slots_), row_(slots_) {
     std::copy_n(d.cells.begin(), slots_, row_.begin());
     counts.reserve(d.n_rows);
-    for (std::size_t r = 1; r < d.n_rows; ++r) {
+    const std::size_t most = d.cells.size() / kFewestCellsPerEvent + slots_;
+    for (std::size_t r = 1; r < d.n_rows && events.size() <= most; ++r) {
       const std::size_t before = events.size();
       change_to(d.cells.data() + r * slots_);
       counts.push_back(static_cast<std::uint32_t>(events.size() - before));
     }
   }
+
+  // Whether the script covers all rows rather than having been given up.
+  bool is_complete() const noexcept { return counts.size() + 1 == d_.n_rows; }
 
   std::vector<ScriptEvent> events;
   std::vector<std::uint32_t> counts;
@@ -168,6 +176,7 @@ class Emission {
     add_kind(e, is_known);
     if (is_known) {
       known.push_back(entry_of_[e.level]);
+      n_repeats += e.same_key;
     } else if (e.same_key) {
       entry_of_[e.level] = kPatchBit | static_cast<std::uint32_t>(patch_levels.size());
       patch_levels.push_back(e.level);
@@ -222,6 +231,7 @@ class Emission {
   std::vector<std::uint32_t> kinds, slots, moves, known;
   std::vector<std::vector<std::uint32_t>> inserts, patches, deltas;  // per lane
   std::vector<std::uint32_t> insert_levels, patch_levels;
+  std::size_t n_repeats = 0;  // patches that put in a known entry
 };
 
 template <class T>
@@ -246,6 +256,7 @@ SegmentPlan plan_emission(const Dictionary& d, const Script& script, std::array<
                           Emission&& e) {
   SegmentPlan plan;
   plan.layout = Layout::Events;
+  plan.work = e.kinds.size();
   plan.specials = find_specials(d, e.insert_levels);
   // Later entries first appear behind the inserts.
   for (Special s : find_specials(d, e.patch_levels)) {
@@ -279,12 +290,18 @@ SegmentPlan plan_emission(const Dictionary& d, const Script& script, std::array<
 
 SegmentPlan plan_events(const Dictionary& d) {
   Script script(d);
+  if (!script.is_complete()) return {};
   const auto edges = choose_edges(d.shape, script.events);
-  SegmentPlan repeating = plan_emission(d, script, edges, Emission(d, script, edges, true));
-  SegmentPlan plain = plan_emission(d, script, edges, Emission(d, script, edges, false));
-  SegmentPlan& best = repeating.bytes(d.shape) < plain.bytes(d.shape) ? repeating : plain;
+  Emission emission(d, script, edges, true);
+  const bool repeats = emission.n_repeats * kFewestEventsPerRepeat > script.events.size();
+  SegmentPlan best = plan_emission(d, script, edges, std::move(emission));
+  if (repeats) {
+    // A patch back to a known level may be cheaper as a patch than as the level's id.
+    SegmentPlan plain = plan_emission(d, script, edges, Emission(d, script, edges, false));
+    if (plain.bytes(d.shape) <= best.bytes(d.shape)) best = std::move(plain);
+  }
   best.values.push_back(std::move(script.counts));
-  return std::move(best);
+  return best;
 }
 
 SegmentPlan plan_full(const Dictionary& d) {
@@ -302,6 +319,7 @@ SegmentPlan plan_full(const Dictionary& d) {
   }
   SegmentPlan plan;
   plan.layout = Layout::Full;
+  plan.work = n;
   plan.specials = find_specials(d, level_of);
   plan.values.resize(d.scales.lanes + 2);
   for (std::size_t l = 0; l < d.scales.lanes; ++l) {

@@ -24,8 +24,8 @@ enum class Layout : std::uint8_t { Events = 0, Full = 1 };
 // What an event does. "In" and "out" mean the far end of the move is the edge of the slot's half of the row.
 enum class Event : std::uint8_t {
   Patch = 0,    // in place: a new entry that shares feature 0 with the entry it replaces
-  Set = 1,      // in place: a known entry
-  Replace = 2,  // in place: a new entry
+  Replace = 1,  // in place: a new entry
+  Set = 2,      // in place: a known entry
   InNew = 3,    // put in at the slot, taken out at the edge
   InKnown = 4,
   OutNew = 5,  // taken out at the slot, put in at the edge
@@ -33,7 +33,6 @@ enum class Event : std::uint8_t {
   MoveNew = 7,  // put in at the slot, taken out at a slot of its own
   MoveKnown = 8,
 };
-inline constexpr std::uint32_t kEvents = 9;
 
 struct Shape {
   std::uint32_t slots = 0;
@@ -43,7 +42,7 @@ struct Shape {
 
   std::size_t entry_bytes() const noexcept { return std::size_t{features} * item_bytes; }
   std::size_t row_bytes() const noexcept { return slots * entry_bytes(); }
-  std::size_t lanes_of(std::uint8_t scale) const noexcept {
+  std::uint32_t lanes_of(std::uint8_t scale) const noexcept {
     return item_bytes == 8 && scale == simd::LevelsColumns::kBits ? 2 : 1;
   }
   // The edges of the two halves: of slots below the middle and of the others.
@@ -56,22 +55,22 @@ struct Special {
   std::uint8_t feature;
   std::uint64_t bits;
 };
-inline std::size_t special_bytes(const Shape& shape) noexcept { return 3 + shape.item_bytes; }
+inline std::size_t special_bytes(const Shape& shape) noexcept { return 3 + std::size_t{shape.item_bytes}; }
 
 // The decoders: rows [first, first + count) of a segment of n_rows, `segment` without its layout byte.
-void decode_events(const Shape& shape, std::size_t n_rows, ByteReader segment, RowRange range,
-                   std::byte* out);
-void decode_full(const Shape& shape, std::size_t n_rows, ByteReader segment, RowRange range, std::byte* out);
+void decode_events(const Shape& shape, std::size_t n_rows, Cursor segment, RowRange range, std::byte* out);
+void decode_full(const Shape& shape, std::size_t n_rows, Cursor segment, RowRange range, std::byte* out);
 
 // Reading what both layouts have: the scales, and how many lanes they make.
 struct Scales {
   std::array<std::uint8_t, kMaxFeatures> of;
-  std::size_t lanes = 0;
-  std::size_t key_lanes = 0;  // lanes of feature 0
+  std::uint32_t lanes;
+  std::uint32_t key_lanes;  // lanes of feature 0
 };
-Scales take_scales(ByteReader& reader, const Shape& shape);
-// Overwrites the items `specials` names in the entries; Corrupt when one names none.
-void apply_specials(const Shape& shape, Bytes specials, std::size_t n_entries, std::byte* entries);
+void take_scales(Cursor& in, const Shape& shape, Scales& scales);
+// Overwrites the items that `n` specials name in the entries; Corrupt when one names none.
+void apply_specials(const Shape& shape, const std::byte* specials, std::size_t n, std::size_t n_entries,
+                    std::byte* entries);
 
 // Cuts one buffer into arrays of working memory, each with room for a vector behind it.
 class Arena {
@@ -98,7 +97,7 @@ struct Dictionary {
   std::size_t n_levels = 0;
   std::vector<std::uint32_t> cells;       // n_rows * slots level numbers, in order of first appearance
   std::vector<const std::byte*> samples;  // of each level: where it stands in the rows
-  Scales scales;
+  Scales scales{};
   std::vector<std::uint32_t> lanes;  // lanes * n_levels
   std::vector<std::uint32_t> keys;   // of each level: the number of its feature 0
   std::size_t n_keys = 0;
@@ -113,13 +112,15 @@ std::vector<Special> find_specials(const Dictionary& dictionary, std::span<const
 // A planned segment: its bytes are known before any is written.
 struct SegmentPlan {
   Layout layout = Layout::Events;
-  std::vector<std::byte> header;                   // after the layout byte, up to the stream heads
+  std::size_t work = 0;           // events or entries: what decoding costs beside the rows themselves
+  std::vector<std::byte> header;  // after the layout byte, up to the stream heads
   std::vector<std::vector<std::uint32_t>> values;  // what the streams point into
   std::vector<StreamPlan> streams;
   std::vector<Special> specials;
 
   std::size_t bytes(const Shape& shape) const noexcept;
 };
+// No streams when the rows differ so much that the full layout is better.
 SegmentPlan plan_events(const Dictionary& dictionary);
 SegmentPlan plan_full(const Dictionary& dictionary);
 

@@ -18,7 +18,9 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Up to 16 lanes, their number known at compile time: the shuffle tables below depend on it.
-#if HWY_HAVE_SCALABLE
+#if HWY_TARGET == HWY_SCALAR
+constexpr std::size_t kLanes = 1;
+#elif HWY_HAVE_SCALABLE
 constexpr std::size_t kLanes = 4;
 #else
 constexpr std::size_t kLanes = HWY_MIN(HWY_MAX_BYTES / 4, 16);

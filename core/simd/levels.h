@@ -18,7 +18,7 @@ inline constexpr std::size_t kIdBlockRows = 16;
 struct LevelsColumns {
   static constexpr std::uint8_t kBits = 0xff;
 
-  const std::uint32_t* lanes;
+  std::uint32_t* lanes;
   std::size_t lane_pitch;
   const std::uint8_t*
       scales;  // per feature: the decimal exponent, or kBits (the item's own bits, low lane first)
@@ -44,27 +44,31 @@ inline constexpr std::size_t levels_entry_stride(std::size_t entry_bytes) {
 // anything.
 struct LevelsReplay {
   LevelsRows rows;           // rows.entries is written, too
-  std::uint16_t* states[2];  // each with 64 bytes before and 128 behind its `slots` items
+  std::uint16_t* states[2];  // each with 64 bytes before and 192 behind its `slots` items
   // Rows [0, end_row) are replayed, those from first_row on are written.
   std::size_t first_row, end_row;
   std::uint32_t middle;       // slots below it have edges[0], the others edges[1]
   std::uint32_t edges[2];     // below slots
   std::uint32_t first_patch;  // the id of the first patch; inserts come before
 
-  const std::uint32_t* counts;  // of rows 1 to end_row - 1
-  const std::uint32_t* kinds;
-  const std::uint32_t* slots;
-  const std::uint32_t* moves;
-  const std::uint32_t* known;
+  std::uint32_t* counts;  // of rows 1 to end_row - 1
+  std::uint32_t* kinds;
+  std::uint32_t* slots;
+  std::uint32_t* moves;
+  std::uint32_t* known;
   std::size_t n_events, n_moves, n_known, n_inserts, n_patches;
+  std::uint32_t n_all_patches;  // those of later rows, too
 
-  std::uint32_t* lanes;             // [id * lane_stride]
-  std::size_t lane_stride;          // a multiple of 4
-  const std::uint32_t* patch_mask;  // [lane_stride]: lanes that a patch adds to those of what it replaces
-  const double* factors;            // [lane_stride]: of decimal lanes, 4-byte items only
-  const std::uint32_t* raw_mask;    // [lane_stride]: lanes that are the items' own bits, 4-byte items only
-  LevelsColumns columns;            // for 8-byte items: scales, features
-  bool entries_ready;               // entries are final already and only the rows are wanted
+  std::uint32_t* ops;       // room for 2 * n_events
+  std::uint32_t* lanes;     // [id * lane_stride]
+  std::size_t lane_stride;  // a multiple of 4
+  // Four pairs of [lane_stride], for patches, inserts, known entries and inserts at slot 0: the lanes to
+  // which those of the parent are added, and the lanes whose sign is reversed before.
+  std::uint32_t* masks;
+  double* factors;          // [lane_stride]: of decimal lanes, 4-byte items only
+  std::uint32_t* raw_mask;  // [lane_stride]: lanes that are the items' own bits, 4-byte items only
+  LevelsColumns columns;    // for 8-byte items: scales, features
+  bool entries_ready;       // entries are final already and only the rows are wanted
 };
 
 struct LevelsKernels {

@@ -95,9 +95,14 @@ class MemoryState {
   }
 
   HWY_INLINE const std::uint16_t* Ids() const { return ids_; }
-  HWY_INLINE void Set(std::uint32_t slot, std::uint32_t id) { ids_[slot] = static_cast<std::uint16_t>(id); }
 
-  // Moves the slots between by one, so that `from` is gone and `slot` is free.
+  // Takes `from` out, moves the slots between by one and puts `id` in at `slot`.
+  HWY_INLINE void Put(std::uint32_t slot, std::uint32_t from, std::uint32_t id) {
+    if (slot != from) Shift(slot, from);
+    ids_[slot] = static_cast<std::uint16_t>(id);
+  }
+
+ private:
   HWY_INLINE void Shift(std::uint32_t slot, std::uint32_t from) {
     const hn::CappedTag<std::uint16_t, 32> d;
     const std::size_t step = hn::Lanes(d);
@@ -114,7 +119,6 @@ class MemoryState {
     std::swap(ids_, other_);
   }
 
- private:
   std::uint16_t* ids_;
   std::uint16_t* other_;
   std::size_t slots_;
@@ -146,24 +150,25 @@ class VectorState {
 
   HWY_INLINE const std::uint16_t* Ids() const { return ids_; }
 
-  HWY_INLINE void Set(std::uint32_t slot, std::uint32_t id) {
-    const auto at = hn::Set(D(), static_cast<std::uint16_t>(slot)),
-               value = hn::Set(D(), static_cast<std::uint16_t>(id));
-    low_ = hn::IfThenElse(hn::Eq(hn::Iota(D(), 0), at), value, low_);
-    high_ = hn::IfThenElse(hn::Eq(hn::Iota(D(), 32), at), value, high_);
-    ids_[slot] = static_cast<std::uint16_t>(id);
-  }
-
-  HWY_INLINE void Shift(std::uint32_t slot, std::uint32_t from) {
-    const std::uint32_t first = HWY_MIN(slot, from), last = HWY_MAX(slot, from);
-    const auto start = hn::Set(D(), static_cast<std::uint16_t>(first));
-    const auto length = hn::Set(D(), static_cast<std::uint16_t>(last - first));
-    const auto step = hn::Set(D(), static_cast<std::uint16_t>(slot < from ? -1 : 1));
-    const auto low =
-        hn::TwoTablesLookupLanes(D(), low_, high_, Sources(hn::Iota(D(), 0), start, length, step));
-    high_ = hn::TwoTablesLookupLanes(D(), low_, high_, Sources(hn::Iota(D(), 32), start, length, step));
-    low_ = low;
-    Mirror();
+  HWY_INLINE void Put(std::uint32_t slot, std::uint32_t from, std::uint32_t id) {
+    const auto at = hn::Set(D(), static_cast<std::uint16_t>(slot));
+    const auto value = hn::Set(D(), static_cast<std::uint16_t>(id));
+    const auto low_slots = hn::Iota(D(), 0), high_slots = hn::Iota(D(), 32);
+    if (slot != from) {
+      const std::uint32_t first = HWY_MIN(slot, from), last = HWY_MAX(slot, from);
+      const auto start = hn::Set(D(), static_cast<std::uint16_t>(first));
+      const auto length = hn::Set(D(), static_cast<std::uint16_t>(last - first));
+      const auto step = hn::Set(D(), static_cast<std::uint16_t>(slot < from ? -1 : 1));
+      const auto low = hn::TwoTablesLookupLanes(D(), low_, high_, Sources(low_slots, start, length, step));
+      const auto high = hn::TwoTablesLookupLanes(D(), low_, high_, Sources(high_slots, start, length, step));
+      low_ = hn::IfThenElse(hn::Eq(low_slots, at), value, low);
+      high_ = hn::IfThenElse(hn::Eq(high_slots, at), value, high);
+      Mirror();
+    } else {
+      low_ = hn::IfThenElse(hn::Eq(low_slots, at), value, low_);
+      high_ = hn::IfThenElse(hn::Eq(high_slots, at), value, high_);
+      ids_[slot] = static_cast<std::uint16_t>(id);
+    }
   }
 
  private:
@@ -177,6 +182,68 @@ class VectorState {
 };
 #endif
 
+// What an event adds to the lanes of the entry it puts in, and the sign of what stands there.
+enum : std::uint32_t { kPatch = 0, kInsert = 1, kKnown = 2, kInsertBefore = 3 };
+
+// Kinds, slots and the rest of all events -> ops. Kinds are those of levels_segment.h: 0 is a patch, other
+// even ones put in a known entry, odd ones a new one. False when a value is not possible.
+inline bool DecodeEvents(const LevelsReplay& r) {
+  const D32 d;
+  const auto zero = hn::Zero(d), one = hn::Set(d, 1u), two = hn::Set(d, 2u);
+  const auto slots = static_cast<std::uint32_t>(r.rows.slots);
+  const auto all_slots = hn::Set(d, slots), kinds = hn::Set(d, 9u),
+             n_entries = hn::Set(d, r.first_patch + r.n_all_patches);
+  std::size_t patches = 0, inserts = 0, known = 0, moves = 0;
+  auto good = hn::Eq(zero, zero);
+  for (std::size_t i = 0; i < r.n_events; i += kLanes) {
+    const auto used = hn::FirstN(d, r.n_events - i);
+    const auto kind = hn::IfThenElseZero(used, hn::LoadU(d, r.kinds + i));
+    const auto given = hn::IfThenElseZero(used, hn::LoadU(d, r.slots + i));
+    const auto is_patch = hn::And(used, hn::Eq(kind, zero));
+    const auto is_insert = hn::Ne(hn::And(kind, one), zero);
+    const auto is_known = hn::And(used, hn::Not(hn::Or(is_patch, is_insert)));
+    const auto has_from = hn::Gt(kind, hn::Set(d, 6u));
+    const auto is_out = hn::AndNot(has_from, hn::Gt(kind, hn::Set(d, 4u)));
+    const auto is_move = hn::Gt(kind, two);
+    // Where a move's other end is.
+    const auto is_low = hn::Lt(given, hn::Set(d, r.middle));
+    const auto edge = hn::IfThenElse(is_low, hn::Set(d, r.edges[0]), hn::Set(d, r.edges[1]));
+    const auto own = hn::LoadExpand(has_from, d, r.moves + moves);
+    const auto far = hn::IfThenElse(has_from, own, hn::IfThenElse(is_move, edge, given));
+    const auto slot = hn::IfThenElse(is_out, far, given);
+    const auto from = hn::IfThenElse(is_out, given, far);
+    // The entry put in.
+    const auto patch_id =
+        hn::Expand(hn::Iota(d, static_cast<std::uint32_t>(r.first_patch + patches)), is_patch);
+    const auto insert_id = hn::Expand(hn::Iota(d, static_cast<std::uint32_t>(slots + inserts)), is_insert);
+    const auto known_id = hn::LoadExpand(is_known, d, r.known + known);
+    patches += hn::CountTrue(d, is_patch);
+    inserts += hn::CountTrue(d, is_insert);
+    known += hn::CountTrue(d, is_known);
+    moves += hn::CountTrue(d, has_from);
+    if (patches > r.n_patches || inserts > r.n_inserts || known > r.n_known || moves > r.n_moves)
+      return false;
+    const auto id = hn::Or(hn::Or(patch_id, insert_id), known_id);
+    // What a new entry builds on: what it replaces or, once the levels have moved, what stands before it;
+    // behind it for slot 0.
+    const auto closes = hn::Gt(from, slot), is_first = hn::Eq(slot, zero);
+    const auto parent = hn::MaskedSubOr(slot, hn::AndNot(is_first, closes), slot, one);
+    const auto insert_kind = hn::IfThenElse(hn::And(closes, is_first), hn::Set(d, kInsertBefore), one);
+    const auto what = hn::IfThenElse(is_insert, insert_kind, hn::IfThenElseZero(is_known, two));
+    // No id of an entry that none of these or earlier events has made.
+    const auto is_late = hn::Ge(id, hn::Set(d, r.first_patch));
+    const auto made = hn::IfThenElse(is_late, hn::Set(d, static_cast<std::uint32_t>(r.first_patch + patches)),
+                                     hn::Set(d, static_cast<std::uint32_t>(slots + inserts)));
+    good = hn::And(
+        good, hn::And(hn::And(hn::Lt(kind, kinds), hn::Lt(given, all_slots)),
+                      hn::And(hn::Lt(far, all_slots), hn::And(hn::Lt(id, made), hn::Lt(id, n_entries)))));
+    hn::StoreInterleaved2(hn::Or(slot, hn::ShiftLeft<16>(from)),
+                          hn::Or(id, hn::Or(hn::ShiftLeft<16>(parent), hn::ShiftLeft<28>(what))), d,
+                          r.ops + 2 * i);
+  }
+  return hn::AllTrue(d, good);
+}
+
 // kBytes is the size of an entry of 4-byte items where it is known at compile time, else 0.
 template <std::size_t kBytes, class State>
 class Replay {
@@ -186,28 +253,26 @@ class Replay {
 
   HWY_INLINE bool Run() {
     if (!r_.entries_ready) {
-      for (std::uint32_t j = 0; j < slots_; ++j) MakeEntry(j, r_.lanes + j * r_.lane_stride);
+      for (std::uint32_t j = 0; j < slots_; ++j) MakeEntry(j, r_.lanes + j * LaneStride());
     }
     std::byte* row = r_.rows.out;
     const std::size_t row_bytes = slots_ * EntryBytes();
     std::size_t event = 0;
     for (std::size_t i = 0; i < r_.end_row; ++i) {
       const std::size_t begin = event;
-      moved_ = false;
+      moved_ = 0;
       if (i != 0) {
         const std::size_t count = r_.counts[i - 1];
         if (count > r_.n_events - begin) return false;
-        for (const std::size_t end = begin + count; event < end; ++event) {
-          if (!Step(event)) return false;
-        }
+        for (const std::size_t end = begin + count; event < end; ++event) Step(event);
       }
       if (i < r_.first_row) continue;
       // A gathered row costs about as much as a copied one with this many entries written over it.
-      if (i == r_.first_row || moved_ || (event - begin) * 4 > slots_) {
+      if (i == r_.first_row || moved_ != 0 || (event - begin) * 4 > slots_) {
         GatherRow<kBytes>(r_.rows, state_.Ids(), 1, row);
       } else {
         CopyRow(row, row - row_bytes, row_bytes);
-        for (std::size_t e = begin; e < event; ++e) WriteEntry(row, r_.slots[e]);
+        for (std::size_t e = begin; e < event; ++e) WriteEntry(row, r_.ops[2 * e] & 0xffff);
       }
       row += row_bytes;
     }
@@ -215,71 +280,30 @@ class Replay {
   }
 
  private:
-  static constexpr std::uint32_t kSet = 1, kReplace = 2, kMoveNew = 7, kKinds = 9;  // see levels_segment.h
-
-  HWY_INLINE bool Step(std::size_t e) {
-    const std::uint32_t kind = r_.kinds[e];
-    std::uint32_t slot = r_.slots[e];
-    if (slot >= slots_ || kind >= kKinds) return false;
-    std::uint32_t parent;
-    bool before = false;  // the parent is the slot behind: the key's step counts downwards
-    if (kind <= kReplace) {
-      parent = state_.Ids()[slot];
-    } else {
-      std::uint32_t from;
-      if (kind >= kMoveNew) {
-        if (next_move_ >= r_.n_moves) return false;
-        from = r_.moves[next_move_++];
-        if (from >= slots_) return false;
-      } else {
-        from = r_.edges[slot >= r_.middle];
-        if (kind > 4) std::swap(slot, from);
-      }
-      state_.Shift(slot, from);
-      moved_ = true;
-      before = slot == 0;
-      parent = state_.Ids()[!before ? slot - 1 : slots_ > 1 ? 1 : 0];
-    }
-    std::uint32_t id;
-    if (kind == kSet || (kind > kReplace && kind % 2 == 0)) {
-      if (next_known_ >= r_.n_known) return false;
-      id = r_.known[next_known_++];
-      const bool is_patch = id >= r_.first_patch;
-      if (id - (is_patch ? r_.first_patch : 0) >= (is_patch ? next_patch_ : slots_ + next_insert_))
-        return false;
-    } else if (kind == 0) {
-      if (next_patch_ >= r_.n_patches) return false;
-      id = r_.first_patch + next_patch_++;
-      if (!r_.entries_ready) FinishPatch(id, parent);
-    } else {
-      if (next_insert_ >= r_.n_inserts) return false;
-      id = slots_ + next_insert_++;
-      if (!r_.entries_ready) FinishInsert(id, parent, before);
-    }
-    state_.Set(slot, id);
-    return true;
+  HWY_INLINE void Step(std::size_t e) {
+    std::uint64_t op;
+    std::memcpy(&op, r_.ops + 2 * e, sizeof op);
+    const auto slot = static_cast<std::uint32_t>(op & 0xffff),
+               from = static_cast<std::uint32_t>(op >> 16 & 0xffff);
+    const auto id = static_cast<std::uint32_t>(op >> 32 & 0xffff);
+    const std::uint32_t parent = state_.Ids()[op >> 48 & 0xfff];
+    moved_ |= slot ^ from;
+    state_.Put(slot, from, id);
+    if (!r_.entries_ready) Finish(id, parent, op >> 60);
   }
 
-  HWY_INLINE void FinishPatch(std::uint32_t id, std::uint32_t parent) {
+  // Completes the lanes of a new entry; adds nothing to those of a known one.
+  HWY_INLINE void Finish(std::uint32_t id, std::uint32_t parent, std::uint64_t what) {
     std::uint32_t* lanes = r_.lanes + id * LaneStride();
     const std::uint32_t* from = r_.lanes + parent * LaneStride();
+    const std::uint32_t* masks = r_.masks + what * 2 * LaneStride();
     const Quad d;
     for (std::size_t l = 0; l < LaneStride(); l += kQuad) {
-      const auto inherited = hn::And(hn::LoadU(d, from + l), hn::LoadU(d, r_.patch_mask + l));
-      hn::StoreU(hn::Add(hn::LoadU(d, lanes + l), inherited), d, lanes + l);
+      const auto inherited = hn::And(hn::LoadU(d, from + l), hn::LoadU(d, masks + l));
+      const auto flip = hn::LoadU(d, masks + LaneStride() + l);
+      const auto given = hn::Sub(hn::Xor(hn::LoadU(d, lanes + l), flip), flip);
+      hn::StoreU(hn::Add(given, inherited), d, lanes + l);
     }
-    MakeEntry(id, lanes);
-  }
-
-  HWY_INLINE void FinishInsert(std::uint32_t id, std::uint32_t parent, bool before) {
-    // Whole vectors even for one lane: a narrow store would stall the wide load of MakeEntry.
-    std::uint32_t* lanes = r_.lanes + id * LaneStride();
-    const Quad d;
-    const auto key = hn::FirstN(d, 1);
-    const auto step = hn::LoadU(d, lanes);
-    const auto signed_step = before ? hn::IfThenElse(key, hn::Sub(hn::Zero(d), step), step) : step;
-    const auto base = hn::IfThenElseZero(key, hn::LoadU(d, r_.lanes + parent * LaneStride()));
-    hn::StoreU(hn::Add(signed_step, base), d, lanes);
     MakeEntry(id, lanes);
   }
 
@@ -308,8 +332,7 @@ class Replay {
   const LevelsReplay r_;  // a copy: what is written to rows cannot change it
   State state_;
   std::uint32_t slots_;
-  std::uint32_t next_insert_ = 0, next_patch_ = 0, next_known_ = 0, next_move_ = 0;
-  bool moved_ = false;
+  std::uint32_t moved_ = 0;
 };
 
 template <std::size_t kBytes>
@@ -325,6 +348,7 @@ HWY_NOINLINE bool ReplayOf(const LevelsReplay& r) {
 }
 
 inline bool ReplayEvents(const LevelsReplay& r) {
+  if (!DecodeEvents(r)) return false;
   if (r.columns.item_bytes == 4) {
     switch (r.rows.entry_bytes) {
       case 8:

@@ -122,7 +122,7 @@ Book random_book(std::uint32_t n_rows, std::uint32_t slots, std::uint32_t featur
         if (random() % 3 == 0) {
           book.erase(book.begin() + static_cast<std::ptrdiff_t>(from));
           book.insert(book.begin() + static_cast<std::ptrdiff_t>(at),
-                      level(100 + 0.5 * static_cast<double>(random() % 200)));
+                      level(100 + 0.5 * static_cast<int>(random() % 200)));
         } else {
           book[at] = level(book[at][0]);
         }
@@ -237,7 +237,7 @@ TEST(Levels, EveryTargetUnpacksLikeTheDefinition) {
 TEST(Levels, AllRowsEqualCostNothing) {
   const Book b =
       make_book<float>(200, 50, 3, [](auto, auto j, auto f) { return static_cast<float>(j * 7 + f * 3); });
-  EXPECT_LT(expect_round_trip(b).size(), 150u);
+  EXPECT_LT(expect_round_trip(b).size(), b.layout.row_bytes() / 3);
 }
 
 TEST(Levels, OneFlickeringLevel) {
