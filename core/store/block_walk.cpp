@@ -25,6 +25,11 @@ bool is_commit_at(const std::optional<Slot>& slot, std::uint64_t position) {
 BlockWalk::BlockWalk(const Storage& storage, const Metadata& metadata, std::uint64_t first_block)
     : storage_(storage), salt_(metadata.check_salt()), geometry_(metadata.geometry()) {
   add_block(first_block, 0);
+  // Every block is written whole, as zeros, before anything leads to it.
+  const std::uint64_t needed = blocks_[0].plain ? 0 : geometry_.block_bytes(0);
+  if (storage.size() < first_block || storage.size() - first_block < needed) {
+    fail(ErrorCode::Truncated, "%s was cut: it ends within its first index block", storage.name().c_str());
+  }
   while (follow_link()) {
   }
 }
@@ -32,10 +37,18 @@ BlockWalk::BlockWalk(const Storage& storage, const Metadata& metadata, std::uint
 void BlockWalk::add_block(std::uint64_t offset, std::uint64_t row_begin) {
   Block block{offset, row_begin, std::nullopt};
   const Bytes head = storage_.read_at(offset, kBlockHeaderBytes, scratch(Stage::Record));
-  if (head.size() == kBlockHeaderBytes && is_plain_block(head.data())) {
-    block.plain = read_plain_block(storage_, offset, geometry_.capacity(blocks_.size()), row_begin);
+  const std::uint32_t capacity = geometry_.capacity(blocks_.size());
+  const bool looks_plain = head.size() == kBlockHeaderBytes && is_plain_block(head.data(), capacity);
+  // An open block leads to slot blocks only: behind its link may be the garbage that a crash left.
+  if (looks_plain && (blocks_.empty() || is_sealed(blocks_.size() - 1))) {
+    block.plain = read_plain_block(storage_, offset, capacity, row_begin,
+                                   {salt_, geometry_.first_chunk(blocks_.size())});
   }
   blocks_.push_back(std::move(block));
+}
+
+void BlockWalk::forget_blocks_after(std::uint64_t chunks) {
+  while (blocks_.size() > 1 && geometry_.first_chunk(blocks_.size() - 1) >= chunks) blocks_.pop_back();
 }
 
 bool BlockWalk::follow_link() {
@@ -63,9 +76,7 @@ std::optional<BlockWalk::Successor> BlockWalk::successor_of(std::uint64_t k) con
   const Block& block = blocks_[k];
   if (block.plain) {
     if (block.plain->next == 0) return std::nullopt;
-    const auto& slots = block.plain->slots;
-    const auto last = std::find_if(slots.rbegin(), slots.rend(), [](const auto& slot) { return slot.has_value(); });
-    return Successor{block.plain->next, last == slots.rend() ? block.row_begin : (*last)->row_end};
+    return Successor{block.plain->next, block.plain->slots.back().row_end};
   }
   const std::uint32_t capacity = geometry_.capacity(k);
   const Bytes bytes =
@@ -115,7 +126,7 @@ std::vector<std::optional<Slot>> BlockWalk::read_slots(std::uint64_t first, std:
     if (k < blocks_.size() && blocks_[k].plain) {
       const auto& plain = blocks_[k].plain->slots;
       for (std::size_t i = 0; i < run; ++i) {
-        slots.push_back(position + i < plain.size() ? plain[position + i] : std::nullopt);
+        slots.push_back(position + i < plain.size() ? std::optional(plain[position + i]) : std::nullopt);
       }
       continue;
     }
@@ -169,7 +180,7 @@ BlockWalk::Tail BlockWalk::scan_tail() const {
   const std::uint64_t k = blocks_.size() - 1;
   Tail tail;
   if (blocks_[k].plain) {
-    tail.slots = blocks_[k].plain->slots;
+    tail.slots.assign(blocks_[k].plain->slots.begin(), blocks_[k].plain->slots.end());
     tail.durable_chunks = tail.unbroken_chunks = geometry_.first_chunk(k) + tail.slots.size();
     return tail;
   }
