@@ -64,9 +64,10 @@ void Reader::check_range(RowRange range) const {
 void Reader::read_into(RowRange range, MutableBytes out) const {
   check_range(range);
   const std::uint64_t row_bytes = layout().row_bytes();
-  if (out.size() != range.count * row_bytes) {
-    fail(ErrorCode::InvalidArgument, "%llu rows of %llu bytes need a buffer of %llu bytes, got %zu", ull{range.count},
-         ull{row_bytes}, ull{range.count} * row_bytes, out.size());
+  std::uint64_t bytes = 0;
+  if (!checked_mul(range.count, row_bytes, &bytes) || bytes != out.size()) {
+    fail(ErrorCode::InvalidArgument, "%llu rows of %llu bytes do not fit a buffer of %zu bytes", ull{range.count},
+         ull{row_bytes}, out.size());
   }
   if (range.count == 0) return;
   if (out.size() >= kParallelBytes && threads() > 1) {
@@ -109,6 +110,7 @@ Reader::OpenChunk Reader::open_chunk(std::uint64_t chunk) const {
   try {
     open.record = read_record(chunk, entry);
     if (entry.follows_damage) {
+      check_record(open.record, {header_.metadata.check_salt(), chunk});
       Bytes payload;
       const std::uint64_t own_rows = parse_record(open.record, &payload).n_rows;
       if (own_rows > open.rows.count) fail(ErrorCode::Corrupt, "record has more rows than the index leaves it");
