@@ -30,7 +30,7 @@ Reader::Reader(std::shared_ptr<Storage> storage, const ReaderOptions& options)
 // crash lost all the records there are, it has none yet.
 void Reader::load_layout() {
   layout_ = header_.metadata.layout;
-  for (std::uint64_t chunk = 0; chunk < chunks() && !layout_.is_set(); ++chunk) {
+  for (std::uint64_t chunk = 0; chunk < index_.chunks() && !layout_.is_set(); ++chunk) {
     const ChunkEntry entry = index_.entry(chunk);
     if (entry.is_damaged()) continue;
     try {
@@ -46,7 +46,7 @@ void Reader::load_layout() {
     layout_known_.store(true, std::memory_order_release);
   } else if (index_.durable_chunks() > 0) {
     fail(ErrorCode::Checksum, "%s: all %llu chunks are damaged, and nothing else tells the dtype and shape of its rows",
-         storage_->name().c_str(), ull{chunks()});
+         storage_->name().c_str(), ull{index_.chunks()});
   }
 }
 
