@@ -16,18 +16,16 @@ constexpr const char* kUnitNames[kTimeUnits] = {"",  "Y",  "M",  "W",  "D",  "h"
 
 }  // namespace
 
-RowLayout::RowLayout(DType dtype, std::span<const std::uint32_t> dims) : dtype_(dtype) {
-  if (!dtype.is_known())
-    fail(ErrorCode::InvalidArgument, "unknown dtype code 0x%04x", unsigned{dtype.code()});
+RowLayout::RowLayout(DType dtype, std::span<const std::uint32_t> dims, ErrorCode blame) : dtype_(dtype) {
+  if (!dtype.is_known()) fail(blame, "unknown dtype code 0x%04x", unsigned{dtype.code()});
   if (dims.size() > kMaxRowDims) {
-    fail(ErrorCode::InvalidArgument, "a row has at most %zu dimensions, got %zu", kMaxRowDims, dims.size());
+    fail(blame, "a row has at most %zu dimensions, got %zu", kMaxRowDims, dims.size());
   }
   std::uint64_t items = 1;
   for (std::size_t i = 0; i < dims.size(); ++i) {
-    if (dims[i] == 0)
-      fail(ErrorCode::InvalidArgument, "dimension %zu of a row is 0: nothing to store", i + 1);
+    if (dims[i] == 0) fail(blame, "dimension %zu of a row is 0: nothing to store", i + 1);
     if (!checked_mul(items, dims[i], &items) || items > kMaxChunkRawBytes / dtype.item_bytes()) {
-      fail(ErrorCode::InvalidArgument, "a row of more than 2 GiB cannot be stored");
+      fail(blame, "a row of more than 2 GiB cannot be stored");
     }
   }
   ndim_ = static_cast<std::uint8_t>(dims.size());

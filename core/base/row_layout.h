@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/base/dtype.h"
+#include "core/base/error.h"
 
 namespace cdd {
 
@@ -17,8 +18,9 @@ inline constexpr std::uint64_t kMaxChunkRawBytes = std::uint64_t{1} << 31;  // 2
 class RowLayout {
  public:
   RowLayout() = default;
-  // Throws InvalidArgument: an unknown dtype, more than 7 dimensions, a zero dimension, or a row over 2 GiB.
-  RowLayout(DType dtype, std::span<const std::uint32_t> dims);
+  // Throws `blame`, which is Corrupt for what a file says: an unknown dtype, more than 7 dimensions, a zero
+  // dimension, or a row over 2 GiB.
+  RowLayout(DType dtype, std::span<const std::uint32_t> dims, ErrorCode blame = ErrorCode::InvalidArgument);
 
   DType dtype() const noexcept { return dtype_; }
   std::span<const std::uint32_t> dims() const noexcept { return {dims_.data(), ndim_}; }

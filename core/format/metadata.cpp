@@ -45,7 +45,7 @@ RowLayout parse_layout(const std::byte* p) {
     fail(ErrorCode::Corrupt, "metadata: %u row dimensions, at most %zu", ndim, kMaxRowDims);
   std::array<std::uint32_t, kMaxRowDims> dims;
   for (std::size_t i = 0; i < ndim; ++i) dims[i] = load<std::uint32_t>(p + kDimsAt + 4 * i);
-  return RowLayout(dtype, {dims.data(), ndim});
+  return RowLayout(dtype, {dims.data(), ndim}, ErrorCode::Corrupt);
 }
 
 }  // namespace

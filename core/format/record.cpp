@@ -50,7 +50,7 @@ RecordHeader parse_record(Bytes record, Bytes* payload) {
     if (ndim == kMaxRowDims) fail(ErrorCode::Corrupt, "record has more than %zu dimensions", kMaxRowDims + 1);
     dims[ndim++] = dim;
   }
-  header.layout = RowLayout(dtype, {dims.data(), ndim});
+  header.layout = RowLayout(dtype, {dims.data(), ndim}, ErrorCode::Corrupt);
   if (std::uint64_t{header.n_rows} * header.layout.row_bytes() > kMaxChunkRawBytes) {
     fail(ErrorCode::Corrupt, "record of %u rows of %u bytes exceeds 2 GiB", header.n_rows,
          header.layout.row_bytes());

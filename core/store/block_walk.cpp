@@ -25,6 +25,11 @@ bool is_commit_at(const std::optional<Slot>& slot, std::uint64_t position) {
 BlockWalk::BlockWalk(const Storage& storage, const Metadata& metadata, std::uint64_t first_block)
     : storage_(storage), salt_(metadata.check_salt()), geometry_(metadata.geometry()) {
   add_block(first_block, 0);
+  // Every block is written whole, as zeros, before anything leads to it.
+  const std::uint64_t needed = blocks_[0].plain ? 0 : geometry_.block_bytes(0);
+  if (storage.size() < first_block || storage.size() - first_block < needed) {
+    fail(ErrorCode::Truncated, "%s was cut: it ends within its first index block", storage.name().c_str());
+  }
   while (follow_link()) {
   }
 }
@@ -32,10 +37,18 @@ BlockWalk::BlockWalk(const Storage& storage, const Metadata& metadata, std::uint
 void BlockWalk::add_block(std::uint64_t offset, std::uint64_t row_begin) {
   Block block{offset, row_begin, std::nullopt};
   const Bytes head = storage_.read_at(offset, kBlockHeaderBytes, scratch(Stage::Record));
-  if (head.size() == kBlockHeaderBytes && is_plain_block(head.data())) {
-    block.plain = read_plain_block(storage_, offset, geometry_.capacity(blocks_.size()), row_begin);
+  const std::uint32_t capacity = geometry_.capacity(blocks_.size());
+  const bool looks_plain = head.size() == kBlockHeaderBytes && is_plain_block(head.data(), capacity);
+  // An open block leads to slot blocks only: behind its link may be the garbage that a crash left.
+  if (looks_plain && (blocks_.empty() || is_sealed(blocks_.size() - 1))) {
+    block.plain = read_plain_block(storage_, offset, capacity, row_begin,
+                                   {salt_, geometry_.first_chunk(blocks_.size())});
   }
   blocks_.push_back(std::move(block));
+}
+
+void BlockWalk::forget_blocks_after(std::uint64_t chunks) {
+  while (blocks_.size() > 1 && geometry_.first_chunk(blocks_.size() - 1) >= chunks) blocks_.pop_back();
 }
 
 bool BlockWalk::follow_link() {
@@ -43,8 +56,7 @@ bool BlockWalk::follow_link() {
   const std::optional<Successor> next = successor_of(k);
   if (!next) return false;
   const std::uint64_t size = storage_.size();
-  const std::uint64_t own_end =
-      blocks_[k].offset + (blocks_[k].plain ? kBlockHeaderBytes : geometry_.block_bytes(k));
+  const std::uint64_t own_end = blocks_[k].offset + (blocks_[k].plain ? kBlockHeaderBytes : geometry_.block_bytes(k));
   const std::uint64_t needed = blocks_[k].plain ? kBlockHeaderBytes : geometry_.block_bytes(k + 1);
   if (next->offset < own_end || next->offset > size || size - next->offset < needed) {
     // Links are written before the file is synced: past the end, it is a link that outlived its block in a
@@ -64,13 +76,11 @@ std::optional<BlockWalk::Successor> BlockWalk::successor_of(std::uint64_t k) con
   const Block& block = blocks_[k];
   if (block.plain) {
     if (block.plain->next == 0) return std::nullopt;
-    const auto& slots = block.plain->slots;
-    const auto last =
-        std::find_if(slots.rbegin(), slots.rend(), [](const auto& slot) { return slot.has_value(); });
-    return Successor{block.plain->next, last == slots.rend() ? block.row_begin : (*last)->row_end};
+    return Successor{block.plain->next, block.plain->slots.back().row_end};
   }
   const std::uint32_t capacity = geometry_.capacity(k);
-  const Bytes bytes = storage_.read_at(slot_offset(k, capacity - 1), 2 * kSlotBytes, scratch(Stage::Record));
+  const Bytes bytes =
+      storage_.read_at(slot_offset(k, capacity - 1), 2 * kSlotBytes, scratch(Stage::Record));
   if (bytes.size() < 2 * kSlotBytes) return std::nullopt;
   const auto link = parse_slot(bytes.data() + kSlotBytes, salt_, kLinkKey | k);
   if (link && link->has(slot_flags::kLink)) return Successor{link->offset, link->row_end};
@@ -116,13 +126,13 @@ std::vector<std::optional<Slot>> BlockWalk::read_slots(std::uint64_t first, std:
     if (k < blocks_.size() && blocks_[k].plain) {
       const auto& plain = blocks_[k].plain->slots;
       for (std::size_t i = 0; i < run; ++i) {
-        slots.push_back(position + i < plain.size() ? plain[position + i] : std::nullopt);
+        slots.push_back(position + i < plain.size() ? std::optional(plain[position + i]) : std::nullopt);
       }
       continue;
     }
-    const Bytes bytes = k < blocks_.size() ? storage_.read_at(slot_offset(k, position), run * kSlotBytes,
-                                                              scratch(Stage::Record))
-                                           : Bytes{};
+    const Bytes bytes = k < blocks_.size()
+                            ? storage_.read_at(slot_offset(k, position), run * kSlotBytes, scratch(Stage::Record))
+                            : Bytes{};
     for (std::size_t i = 0; i < run; ++i) {
       const bool there = (i + 1) * kSlotBytes <= bytes.size();
       slots.push_back(there ? chunk_slot(bytes.data() + i * kSlotBytes, salt_, chunk + i) : std::nullopt);
@@ -138,8 +148,8 @@ std::optional<BlockWalk::Tail> BlockWalk::find_clean_tail() const {
     const Bytes bytes = storage_.read_at(slot_offset(k, position), kSlotBytes, scratch(Stage::Record));
     return bytes.size() < kSlotBytes || is_zero_slot(bytes.data());
   };
-  std::uint64_t low = 0;                             // every slot before is in use
-  std::uint64_t high = std::uint64_t{capacity} + 1;  // the link position is the last one
+  std::uint64_t low = 0;                               // every slot before is in use
+  std::uint64_t high = std::uint64_t{capacity} + 1;    // the link position is the last one
   while (low < high) {
     const std::uint64_t middle = low + (high - low) / 2;
     if (is_zero(middle)) {
@@ -170,7 +180,7 @@ BlockWalk::Tail BlockWalk::scan_tail() const {
   const std::uint64_t k = blocks_.size() - 1;
   Tail tail;
   if (blocks_[k].plain) {
-    tail.slots = blocks_[k].plain->slots;
+    tail.slots.assign(blocks_[k].plain->slots.begin(), blocks_[k].plain->slots.end());
     tail.durable_chunks = tail.unbroken_chunks = geometry_.first_chunk(k) + tail.slots.size();
     return tail;
   }
@@ -180,10 +190,8 @@ BlockWalk::Tail BlockWalk::scan_tail() const {
   found.reserve(static_cast<std::size_t>(capacity) + 1);
   std::size_t used = 0;  // after the last slot that proves durability: what is damaged before it is damage
   while (found.size() <= capacity) {
-    const std::size_t batch =
-        std::min<std::size_t>(kScanSlots, static_cast<std::size_t>(capacity) + 1 - found.size());
-    const Bytes bytes =
-        storage_.read_at(slot_offset(k, found.size()), batch * kSlotBytes, scratch(Stage::Record));
+    const std::size_t batch = std::min<std::size_t>(kScanSlots, static_cast<std::size_t>(capacity) + 1 - found.size());
+    const Bytes bytes = storage_.read_at(slot_offset(k, found.size()), batch * kSlotBytes, scratch(Stage::Record));
     for (std::size_t i = 0; i < batch; ++i) {
       const std::uint64_t position = found.size();
       const std::uint64_t key = position == capacity ? kLinkKey | k : first + position;
@@ -246,8 +254,7 @@ CommittedEnd BlockWalk::find_end() const {
   const Tail tail = clean ? std::move(*clean) : scan_tail();
   const std::uint64_t first = geometry_.first_chunk(k);
   const auto slot_at = [&](std::uint64_t chunk) {
-    return chunk >= first ? tail.slots[static_cast<std::size_t>(chunk - first)]
-                          : read_slots(chunk, 1).front();
+    return chunk >= first ? tail.slots[static_cast<std::size_t>(chunk - first)] : read_slots(chunk, 1).front();
   };
   // Whole appends only: step back over chunks of one that has no END yet.
   std::uint64_t n = tail.unbroken_chunks;

@@ -104,6 +104,7 @@ void ChunkIndex::fill_page(Page& page, std::uint64_t first, std::uint32_t count)
 }
 
 ChunkEntry ChunkIndex::entry(std::uint64_t chunk) const {
+  if (chunk >= chunks()) return {};
   const Page& page = page_with(chunk);
   const std::size_t i = chunk % kPageEntries;
   ChunkEntry entry;
@@ -153,6 +154,7 @@ bool ChunkIndex::refresh() {
   const std::lock_guard lock(mutex_);
   const BlockGeometry& geometry = walk_.geometry();
   const std::uint64_t before = chunks();
+  walk_.forget_blocks_after(before);
   std::uint64_t next = before;  // chunks seen; those up to the last END are whole appends
   std::uint64_t chunks = before;
   std::uint64_t rows = this->rows();

@@ -44,10 +44,11 @@ class ChunkIndex {
   // Looks for appends made since. Returns whether there were any.
   bool refresh();
 
-  // The entry of chunk i < chunks().
+  // The entry of a chunk; a damaged one for i >= chunks().
   ChunkEntry entry(std::uint64_t chunk) const;
 
   // The first chunk whose row_end is above `row` < rows(): the one that holds it, unless that one is damaged.
+  // chunks() when the last slots are damaged.
   std::uint64_t chunk_of_row(std::uint64_t row) const;
 
  private:

@@ -1,6 +1,7 @@
 #include "core/store/plain_block.h"
 
 #include "core/base/hash.h"
+#include "core/codec/chunk_codec.h"
 #include "core/codec/compressor.h"
 #include "core/format/record.h"
 
@@ -16,58 +17,75 @@ std::vector<std::byte> read_entries(const Storage& storage, std::uint64_t offset
   const Hash128 hash = {load<std::uint64_t>(head.data() + kBlockHashAt),
                         load<std::uint64_t>(head.data() + kBlockHashAt + 8)};
   const std::size_t limit = kBlockHeaderBytes + compress_bound(Compressor::Lz4, entries_bytes);
-  const bool fits = type == BlockType::Offsets ? size == kBlockHeaderBytes + entries_bytes
-                                               : size >= kBlockHeaderBytes && size <= limit;
+  const bool lz4 = type == BlockType::OffsetsLz4;
+  const bool fits = lz4 ? size >= kBlockHeaderBytes && size <= limit : size == kBlockHeaderBytes + entries_bytes;
   if (!fits) {
     fail(ErrorCode::Corrupt, "%s: index block at 0x%llx has %u bytes for %zu offsets", storage.name().c_str(),
          static_cast<unsigned long long>(offset), size, entries_bytes / kOffsetBytes);
   }
-  const Bytes body =
-      read_exactly(storage, offset + kBlockHeaderBytes, size - kBlockHeaderBytes, scratch(Stage::Record));
+  const Bytes body = read_exactly(storage, offset + kBlockHeaderBytes, size - kBlockHeaderBytes, scratch(Stage::Record));
   if (hash128(body) != hash) {
     fail(ErrorCode::Checksum, "%s: index block at 0x%llx does not match its hash", storage.name().c_str(),
          static_cast<unsigned long long>(offset));
   }
   std::vector<std::byte> entries(entries_bytes);
-  decompress(type == BlockType::Offsets ? Compressor::None : Compressor::Lz4, body, entries);
+  decompress(lz4 ? Compressor::Lz4 : Compressor::None, body, entries);
   return entries;
 }
 
-// The slot that a slot block would hold for the record at `offset`.
-std::optional<Slot> slot_of_record(const Storage& storage, std::uint64_t offset, std::uint64_t row_begin) {
-  // Dimensions end within these bytes, so rows are known without the payload.
-  const Bytes head = storage.read_at(offset, kRecordFixedBytes + 4, scratch(Stage::Record));
-  if (head.size() < kRecordFixedBytes + 4) return std::nullopt;
+// The slot that a slot block would hold for the record at `offset`. All of a plain block was durable.
+Slot slot_of_record(const Storage& storage, const ChunkPlace& place, std::uint64_t offset, std::uint64_t row_begin) {
+  const Bytes head = read_exactly(storage, offset, kMinRecordBytes, scratch(Stage::Record));
   const auto size = load<std::uint32_t>(head.data());
-  const auto n_rows = load<std::uint32_t>(head.data() + kRecordFixedBytes);
-  if (size < kMinRecordBytes || n_rows == 0) return std::nullopt;
-  const Bytes check =
-      storage.read_at(offset + size - kRecordCheckBytes, kRecordCheckBytes, scratch(Stage::Record));
-  if (check.size() < kRecordCheckBytes) return std::nullopt;
-  return Slot{offset, row_begin + n_rows, size, load<std::uint32_t>(check.data()), slot_flags::kEnd};
+  if (size < kMinRecordBytes || size > storage.size() - offset) {
+    fail(ErrorCode::Corrupt, "a record of %u bytes cannot be", size);
+  }
+  const Bytes record = read_exactly(storage, offset, size, scratch(Stage::Record));
+  check_record(record, place);
+  Bytes payload;
+  const std::uint64_t n_rows = parse_record(record, &payload).n_rows;
+  return {offset, row_begin + n_rows, size, load<std::uint32_t>(record.data() + size - kRecordCheckBytes),
+          slot_flags::kSynced | slot_flags::kEnd};
 }
 
 }  // namespace
 
-bool is_plain_block(const std::byte* block_header) noexcept {
-  const auto type = static_cast<BlockType>(load<std::uint16_t>(block_header + 4));
-  // Plain blocks are sealed; a slot block whose header was torn is not, and must not pass for one.
-  const bool sealed = load<std::uint64_t>(block_header + kBlockHashAt) != 0;
-  const bool sized = load<std::uint32_t>(block_header) > kBlockHeaderBytes;
-  return sized && sealed && (type == BlockType::Offsets || type == BlockType::OffsetsLz4);
+bool is_plain_block(const std::byte* block_header, std::uint32_t capacity) noexcept {
+  const std::uint64_t entries = std::uint64_t{capacity} + 1;
+  const auto size = load<std::uint32_t>(block_header);
+  if (size == 0 || size == kBlockHeaderBytes + kSlotBytes * entries) return false;
+  if (size == kBlockHeaderBytes + kOffsetBytes * entries) return true;
+  return load<std::uint16_t>(block_header + 4) != static_cast<std::uint16_t>(BlockType::Slots);
 }
 
 PlainBlock read_plain_block(const Storage& storage, std::uint64_t offset, std::uint32_t capacity,
-                            std::uint64_t row_begin) {
-  const std::vector<std::byte> entries =
-      read_entries(storage, offset, kOffsetBytes * (std::size_t{capacity} + 1));
+                            std::uint64_t row_begin, ChunkPlace place) {
+  const std::vector<std::byte> entries = read_entries(storage, offset, kOffsetBytes * (std::size_t{capacity} + 1));
   PlainBlock block;
   block.next = load<std::uint64_t>(entries.data() + kOffsetBytes * capacity);
+  // Increasing offsets within the file also bound how many there are, which LZ4 would let a small file claim.
+  const std::uint64_t file_bytes = storage.size();
+  std::uint64_t least = 1;
   for (std::uint32_t i = 0; i < capacity; ++i) {
     const auto record = load<std::uint64_t>(entries.data() + kOffsetBytes * i);
     if (record == 0) break;
-    block.slots.push_back(slot_of_record(storage, record, row_begin));
-    if (block.slots.back()) row_begin = block.slots.back()->row_end;
+    if (record < least || record >= file_bytes) {
+      fail(ErrorCode::Corrupt, "%s: index block at 0x%llx says that a record is at 0x%llx", storage.name().c_str(),
+           static_cast<unsigned long long>(offset), static_cast<unsigned long long>(record));
+    }
+    least = record + kMinRecordBytes;
+    try {
+      block.slots.push_back(slot_of_record(storage, place, record, row_begin));
+    } catch (Error& error) {
+      error.at(place.number, record);
+      throw;
+    }
+    row_begin = block.slots.back().row_end;
+    ++place.number;
+  }
+  if (block.next != 0 && block.slots.size() < capacity) {
+    fail(ErrorCode::Corrupt, "%s: index block at 0x%llx has a successor and is not full", storage.name().c_str(),
+         static_cast<unsigned long long>(offset));
   }
   return block;
 }

@@ -19,6 +19,10 @@ void Reader::cut_into_pieces(RowRange range, std::byte* out, std::vector<Piece>&
   const std::uint64_t end = range.first + range.count;
   std::uint64_t row = range.first;
   for (std::uint64_t chunk = index_.chunk_of_row(row); row < end; ++chunk) {
+    if (chunk >= chunks()) {
+      fail(ErrorCode::Checksum, "rows from %llu on are lost: the index slots of the last chunks are damaged",
+           static_cast<unsigned long long>(row));
+    }
     const std::uint64_t chunk_end = index_.entry(chunk).row_end;
     if (chunk_end <= row) continue;  // a damaged slot; reading the next chunk finds out what is lost
     const std::uint64_t count = std::min(end, chunk_end) - row;

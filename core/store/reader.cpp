@@ -30,7 +30,7 @@ Reader::Reader(std::shared_ptr<Storage> storage, const ReaderOptions& options)
 // crash lost all the records there are, it has none yet.
 void Reader::load_layout() {
   layout_ = header_.metadata.layout;
-  for (std::uint64_t chunk = 0; chunk < chunks() && !layout_.is_set(); ++chunk) {
+  for (std::uint64_t chunk = 0; chunk < index_.chunks() && !layout_.is_set(); ++chunk) {
     const ChunkEntry entry = index_.entry(chunk);
     if (entry.is_damaged()) continue;
     try {
@@ -45,9 +45,8 @@ void Reader::load_layout() {
   if (layout_.is_set()) {
     layout_known_.store(true, std::memory_order_release);
   } else if (index_.durable_chunks() > 0) {
-    fail(ErrorCode::Checksum,
-         "%s: all %llu chunks are damaged, and nothing else tells the dtype and shape of its rows",
-         storage_->name().c_str(), ull{chunks()});
+    fail(ErrorCode::Checksum, "%s: all %llu chunks are damaged, and nothing else tells the dtype and shape of its rows",
+         storage_->name().c_str(), ull{index_.chunks()});
   }
 }
 
@@ -70,9 +69,10 @@ void Reader::check_chunk(std::uint64_t chunk) const {
 void Reader::read_into(RowRange range, MutableBytes out) const {
   check_range(range);
   const std::uint64_t row_bytes = layout().row_bytes();
-  if (out.size() != range.count * row_bytes) {
-    fail(ErrorCode::InvalidArgument, "%llu rows of %llu bytes need a buffer of %llu bytes, got %zu",
-         ull{range.count}, ull{row_bytes}, ull{range.count} * row_bytes, out.size());
+  std::uint64_t bytes = 0;
+  if (!checked_mul(range.count, row_bytes, &bytes) || bytes != out.size()) {
+    fail(ErrorCode::InvalidArgument, "%llu rows of %llu bytes do not fit a buffer of %zu bytes", ull{range.count},
+         ull{row_bytes}, out.size());
   }
   if (range.count == 0) return;
   if (out.size() >= kParallelBytes && threads() > 1) {
@@ -115,6 +115,7 @@ Reader::OpenChunk Reader::open_chunk(std::uint64_t chunk) const {
   try {
     open.record = read_record(chunk, entry);
     if (entry.follows_damage) {
+      check_record(open.record, {header_.metadata.check_salt(), chunk});
       Bytes payload;
       const std::uint64_t own_rows = parse_record(open.record, &payload).n_rows;
       if (own_rows > open.rows.count)

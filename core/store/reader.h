@@ -44,7 +44,7 @@ class Reader {
   // Unset as long as nothing was appended to a store that was created without a layout.
   const RowLayout& layout() const noexcept;
   std::uint64_t rows() const noexcept { return layout().is_set() ? index_.rows() : 0; }
-  std::uint64_t chunks() const noexcept { return index_.chunks(); }
+  std::uint64_t chunks() const noexcept { return layout().is_set() ? index_.chunks() : 0; }
   const Header& header() const noexcept { return header_; }
   const Storage& storage() const noexcept { return *storage_; }
 

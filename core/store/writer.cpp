@@ -137,15 +137,19 @@ void Writer::fix_layout(const RowLayout& layout) {
   layout_ = layout;
 }
 
-// Runs `work`, which encodes and writes one whole append; on failure takes back all it did to the file and
-// the tail. What work changes in memory, it changes last and without throwing.
+// Runs `work`, which encodes and writes one whole append; on failure takes back all it did to the file, the tail,
+// the layout and the casts. What else work changes in memory, it changes last and without throwing.
 template <class Work>
 void Writer::whole_or_nothing(Work&& work) {
   const std::size_t tail_bytes = tail_.size();
+  const RowLayout layout = layout_;
+  const CastError cast_error = cast_error_;
   try {
     work();
   } catch (...) {
     tail_.resize(tail_bytes);
+    layout_ = layout;
+    cast_error_ = cast_error;
     records_.clear();
     pending_.clear();
     index_.roll_back();
@@ -156,10 +160,11 @@ void Writer::whole_or_nothing(Work&& work) {
 void Writer::append(const RowLayout& layout, Bytes rows, std::uint64_t n_rows) {
   const std::lock_guard lock(mutex_);
   check_usable();
-  fix_layout(layout);
-  if (n_rows == 0) return;
+  if (n_rows == 0 && !layout_.is_set()) return;  // no rows decide nothing
+  if (n_rows == 0) return fix_layout(layout);
   const std::uint64_t total = tail_rows_ + n_rows;
   whole_or_nothing([&] {
+    fix_layout(layout);
     std::uint64_t done = 0;
     while (total - done >= sizer_->rows()) {
       const std::uint32_t count = sizer_->rows();

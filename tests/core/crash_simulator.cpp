@@ -143,6 +143,13 @@ void CrashSimulator::check_readable(const Image& image, const Promise& promise, 
       if (!is_typed_damage(error)) throw;
     }
   }
+  for (std::uint64_t chunk = 0; chunk < reader.chunks(); ++chunk) {
+    try {
+      reader.verify_chunk(chunk);
+    } catch (const Error& error) {
+      if (!is_typed_damage(error)) throw;
+    }
+  }
   if (reader.refresh()) violated("reader: refresh found something in a file nobody writes");
 }
 

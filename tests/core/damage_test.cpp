@@ -1,0 +1,229 @@
+// Damaged files: every bit, every length, sectors, blocks and records wiped or exchanged, bytes at random. Whatever
+// happens, what is read is the right bytes or an error of the kinds that tell damage; one flipped bit costs one
+// chunk at most.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "core/store/reader.h"
+#include "core/store/writer.h"
+#include "tests/core/small_store.h"
+
+namespace cdd {
+namespace {
+
+struct Found {
+  bool opened = false;
+  std::uint64_t rows = 0;
+  std::uint64_t lost_chunks = 0;
+};
+
+bool tells_damage(const Error& error) {
+  return error.code() == ErrorCode::Corrupt || error.code() == ErrorCode::Truncated ||
+         error.code() == ErrorCode::Checksum || error.code() == ErrorCode::Unsupported;
+}
+
+// Reads all of a damaged image of `made`, chunk by chunk, and fails the test for anything but right rows or errors.
+Found inspect(const SmallStore& made, const std::vector<std::byte>& image, Verify verify = Verify::Stored) {
+  Found found;
+  const auto fair = [&](const char* what, auto&& read) {
+    try {
+      read();
+      return true;
+    } catch (const Error& error) {
+      EXPECT_TRUE(tells_damage(error)) << what << ": " << error.what();
+      return false;
+    }
+  };
+  std::unique_ptr<Reader> reader;
+  ReaderOptions options;
+  options.verify = verify;
+  options.max_chunk_raw_bytes = 1 << 20;
+  found.opened = fair("open", [&] {
+    reader = std::make_unique<Reader>(std::make_shared<ViewStorage>(image, "damaged"), options);
+  });
+  if (!found.opened) return found;
+  found.rows = reader->rows();
+  const std::uint64_t all_rows = made.rows.size() / made.layout.row_bytes();
+  EXPECT_LE(found.rows, all_rows);
+  std::vector<std::byte> rows(made.chunk_bytes());
+  for (std::uint64_t first = 0; first + made.chunk_rows <= found.rows; first += made.chunk_rows) {
+    const bool read = fair("read", [&] { reader->read_into({first, made.chunk_rows}, rows); });
+    if (!read) ++found.lost_chunks;
+    if (verify == Verify::None || !read) continue;
+    EXPECT_TRUE(std::equal(rows.begin(), rows.end(), made.rows.begin() + static_cast<std::ptrdiff_t>(
+                                                         first * made.layout.row_bytes())))
+        << "wrong bytes in rows from " << first;
+  }
+  if (found.rows >= made.chunk_rows) {
+    const std::uint64_t starts[] = {found.rows - made.chunk_rows, 0};
+    rows.resize(2 * made.chunk_bytes());
+    fair("windows", [&] { reader->read_windows(starts, made.chunk_rows, rows); });
+    EXPECT_EQ(reader->layout(), made.layout);
+  }
+  fair("refresh", [&] { EXPECT_FALSE(reader->refresh()); });
+  for (std::uint64_t i = 0; i < reader->chunks(); ++i) fair("info", [&] { reader->chunk_info(i); });
+  return found;
+}
+
+std::vector<RowLayout> layouts() {
+  static const std::uint32_t kBook[] = {50, 3};
+  static const std::uint32_t kFew[] = {9};
+  static const std::uint32_t kTable[] = {3, 2};
+  return {RowLayout(Kind::Float32, kBook), RowLayout(Kind::UInt8, kFew), RowLayout(Kind::Int64, kTable)};
+}
+
+// One bit in `stride` of them; 1 for a run that takes them all.
+std::size_t stride() {
+  const char* const given = std::getenv("CDD_DAMAGE_STRIDE");
+  return given == nullptr ? 16 : static_cast<std::size_t>(std::max(1, std::atoi(given)));
+}
+
+class Damage : public testing::TestWithParam<RowLayout> {};
+
+TEST_P(Damage, OneFlippedBitCostsOneChunkAtMost) {
+  for (const bool closed : {true, false}) {
+    const SmallStore made = make_small_store(GetParam(), 2, 22, closed);
+    ASSERT_EQ(inspect(made, made.image).lost_chunks, 0u);
+    std::vector<std::byte> image = made.image;
+    const std::uint64_t all_rows = made.rows.size() / made.layout.row_bytes();
+    const std::size_t last_record = static_cast<std::size_t>(made.chunks.back().record_offset);
+    for (std::size_t bit = 0; bit < image.size() * 8; bit += stride()) {
+      const std::size_t byte = bit / 8;
+      const std::size_t exact = bit + (bit / stride()) % std::min<std::size_t>(stride(), 8);
+      image[byte] ^= std::byte{1} << (exact % 8);
+      const Found found = inspect(made, image);
+      if (byte >= made.first_block) {
+        ASSERT_TRUE(found.opened) << "bit " << exact;
+        EXPECT_LE(found.lost_chunks, 1u) << "bit " << exact;
+        // Of a file that was not closed the last slot may as well be one that is not there yet.
+        const std::uint64_t last = closed ? 0 : made.chunk_rows;
+        EXPECT_GE(found.rows + (byte < last_record ? last : 0), all_rows) << "bit " << exact;
+      }
+      image[byte] ^= std::byte{1} << (exact % 8);
+      if (HasFailure()) return;
+    }
+    ASSERT_EQ(image, made.image);
+  }
+}
+
+TEST_P(Damage, EveryLengthIsRightOrAnError) {
+  const SmallStore made = make_small_store(GetParam(), 2, 22, true);
+  const std::uint64_t all_rows = made.rows.size() / made.layout.row_bytes();
+  for (std::size_t size = 0; size < made.image.size(); ++size) {
+    const Found found = inspect(made, {made.image.begin(), made.image.begin() + static_cast<std::ptrdiff_t>(size)});
+    if (found.opened) {
+      EXPECT_EQ(found.rows, all_rows) << "cut to " << size << " bytes, rows vanished without an error";
+      EXPECT_GE(found.lost_chunks, 1u) << "cut to " << size << " bytes and nothing is missing";
+    }
+    if (HasFailure()) return;
+  }
+}
+
+TEST_P(Damage, WipedSectorsAreLostAndNothingElse) {
+  const SmallStore made = make_small_store(GetParam(), 2, 40, true);
+  std::mt19937 random(3);
+  for (const std::size_t sector : {64u, 512u, 4096u}) {
+    for (std::size_t at = 0; at < made.image.size(); at += sector) {
+      for (const int fill : {0, 0xff, -1}) {
+        std::vector<std::byte> image = made.image;
+        for (std::size_t i = at; i < std::min(at + sector, image.size()); ++i) {
+          image[i] = static_cast<std::byte>(fill < 0 ? random() : static_cast<unsigned>(fill));
+        }
+        inspect(made, image);
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
+TEST_P(Damage, ExchangedSectorsAndRecordsAreNoticed) {
+  const SmallStore made = make_small_store(GetParam(), 2, 40, true);
+  for (const std::size_t sector : {32u, 512u}) {
+    const std::size_t sectors = made.image.size() / sector;
+    for (std::size_t a = 0; a + 1 < sectors; ++a) {
+      std::vector<std::byte> image = made.image;
+      const std::size_t b = a + 1 + a * 7 % (sectors - a - 1);
+      std::swap_ranges(image.begin() + static_cast<std::ptrdiff_t>(a * sector),
+                       image.begin() + static_cast<std::ptrdiff_t>((a + 1) * sector),
+                       image.begin() + static_cast<std::ptrdiff_t>(b * sector));
+      inspect(made, image);
+      if (HasFailure()) return;
+    }
+  }
+  // Records of equal length in each other's place: their checks know their numbers.
+  for (std::size_t a = 0; a < made.chunks.size(); ++a) {
+    for (std::size_t b = a + 1; b < made.chunks.size(); ++b) {
+      if (made.chunks[a].record_bytes != made.chunks[b].record_bytes) continue;
+      std::vector<std::byte> image = made.image;
+      const auto begin = image.begin() + static_cast<std::ptrdiff_t>(made.chunks[a].record_offset);
+      std::swap_ranges(begin, begin + made.chunks[a].record_bytes,
+                       image.begin() + static_cast<std::ptrdiff_t>(made.chunks[b].record_offset));
+      EXPECT_EQ(inspect(made, image).lost_chunks, 2u);
+    }
+  }
+}
+
+TEST_P(Damage, RandomBytesNeverGiveWrongRows) {
+  const SmallStore made = make_small_store(GetParam(), 2, 22, true);
+  std::mt19937 random(11);
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<std::byte> image = made.image;
+    for (auto i = 1 + random() % 20; i-- > 0;) image[random() % image.size()] = static_cast<std::byte>(random());
+    if (round % 4 == 0) image.resize(random() % image.size());
+    inspect(made, image);
+    if (HasFailure()) return;
+  }
+}
+
+// Checks off: whatever the bytes say, no crash.
+TEST_P(Damage, WithoutChecksItIsStillMemorySafe) {
+  const SmallStore made = make_small_store(GetParam(), 2, 22, true);
+  std::mt19937 random(12);
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<std::byte> image = made.image;
+    for (auto i = 1 + random() % 20; i-- > 0;) {
+      const PendingChunk& chunk = made.chunks[random() % made.chunks.size()];
+      image[chunk.record_offset + random() % (chunk.record_bytes - 4)] = static_cast<std::byte>(random());
+    }
+    inspect(made, image, Verify::None);
+    if (HasFailure()) return;
+  }
+}
+
+// A writer opens the damaged file and appends: every chunk but the damaged one keeps its rows.
+TEST_P(Damage, AppendingToADamagedFileKeepsItsRows) {
+  for (const bool closed : {true, false}) {
+    const SmallStore made = make_small_store(GetParam(), 2, 22, closed);
+    const auto more = small_rows(made.layout, 2, 77);
+    for (std::size_t bit = 8 * made.first_block; bit < made.image.size() * 8; bit += stride() * 5 + 3) {
+      const auto damaged = std::make_shared<MemoryStorage>();
+      std::vector<std::byte> image = made.image;
+      image[bit / 8] ^= std::byte{1} << (bit % 8);
+      damaged->write_at(0, Bytes(image));
+      WriterOptions options;
+      options.chunk_rows = 2;
+      const auto writer = Writer::open(damaged, options);
+      const std::uint64_t rows = writer->rows();
+      // Without the clean-close slot the last chunk has no proof that it was durable.
+      EXPECT_GE(rows + (closed ? 0 : 2), made.rows.size() / made.layout.row_bytes()) << "bit " << bit;
+      writer->append(made.layout, more, 2);
+      writer->close();
+      SmallStore longer = made;
+      longer.rows.resize(rows * made.layout.row_bytes());
+      longer.rows.insert(longer.rows.end(), more.begin(), more.end());
+      damaged->visit([&](Bytes bytes) { image.assign(bytes.begin(), bytes.end()); });
+      const Found found = inspect(longer, image);
+      EXPECT_TRUE(found.opened) << "bit " << bit;
+      EXPECT_EQ(found.rows, rows + 2) << "bit " << bit;
+      EXPECT_LE(found.lost_chunks, 1u) << "bit " << bit;
+      if (HasFailure()) return;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, Damage, testing::ValuesIn(layouts()),
+                         [](const auto& info) { return "Dtype" + std::to_string(info.param.dtype().code()); });
+
+}  // namespace
+}  // namespace cdd
