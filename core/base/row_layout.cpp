@@ -5,6 +5,16 @@
 #include "core/base/bytes.h"
 
 namespace cdd {
+namespace {
+
+constexpr const char* kKindNames[] = {"unset",      "bool",       "int8",       "uint8",   "int16",
+                                      "uint16",     "int32",      "uint32",     "int64",   "uint64",
+                                      "float16",    "bfloat16",   "float32",    "float64", "complex64",
+                                      "complex128", "datetime64", "timedelta64"};
+constexpr const char* kUnitNames[kTimeUnits] = {"",  "Y",  "M",  "W",  "D",  "h",  "m",
+                                                "s", "ms", "us", "ns", "ps", "fs", "as"};
+
+}  // namespace
 
 RowLayout::RowLayout(DType dtype, std::span<const std::uint32_t> dims) : dtype_(dtype) {
   if (!dtype.is_known())
@@ -24,6 +34,17 @@ RowLayout::RowLayout(DType dtype, std::span<const std::uint32_t> dims) : dtype_(
   std::copy(dims.begin(), dims.end(), dims_.begin());
   row_items_ = static_cast<std::uint32_t>(items);
   row_bytes_ = static_cast<std::uint32_t>(items * dtype.item_bytes());
+}
+
+std::string to_string(const RowLayout& layout) {
+  const DType dtype = layout.dtype();
+  std::string text = kKindNames[layout.is_set() ? static_cast<std::size_t>(dtype.kind()) : 0];
+  if (dtype.unit() != 0) text.append("[").append(kUnitNames[dtype.unit()]).append("]");
+  text += " (";
+  const auto dims = layout.dims();
+  for (std::size_t i = 0; i < dims.size(); ++i)
+    text.append(i == 0 ? "" : ", ").append(std::to_string(dims[i]));
+  return text + (dims.size() == 1 ? ",)" : ")");
 }
 
 }  // namespace cdd

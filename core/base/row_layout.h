@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "core/base/dtype.h"
 
@@ -34,6 +35,9 @@ class RowLayout {
   std::uint32_t row_items_ = 0;
   std::uint32_t row_bytes_ = 0;
 };
+
+// "float32 (50, 3)", "datetime64[ns] ()": a layout for people, in NumPy's words.
+std::string to_string(const RowLayout& layout);
 
 // Rows [first, first + count) of a chunk or a store.
 struct RowRange {

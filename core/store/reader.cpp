@@ -62,6 +62,11 @@ void Reader::check_range(RowRange range) const {
        ull{range.first} + range.count, ull{rows});
 }
 
+void Reader::check_chunk(std::uint64_t chunk) const {
+  if (chunk < chunks()) return;
+  fail(ErrorCode::OutOfRange, "chunk %llu does not exist: the store has %llu", ull{chunk}, ull{chunks()});
+}
+
 void Reader::read_into(RowRange range, MutableBytes out) const {
   check_range(range);
   const std::uint64_t row_bytes = layout().row_bytes();
@@ -165,10 +170,15 @@ bool Reader::first_touch(std::uint64_t chunk) const {
   return first;
 }
 
+RowRange Reader::chunk_rows(std::uint64_t chunk) const {
+  check_chunk(chunk);
+  const ChunkEntry entry = index_.entry(chunk);
+  if (entry.is_damaged() || entry.follows_damage) return open_chunk(chunk).rows;
+  return {entry.row_begin, entry.row_end - entry.row_begin};
+}
+
 ChunkInfo Reader::chunk_info(std::uint64_t chunk) const {
-  if (chunk >= chunks()) {
-    fail(ErrorCode::OutOfRange, "chunk %llu does not exist: the store has %llu", ull{chunk}, ull{chunks()});
-  }
+  check_chunk(chunk);
   const OpenChunk open = open_chunk(chunk);
   Bytes payload;
   const RecordHeader header = parse_record(open.record, &payload);
@@ -191,9 +201,7 @@ bool Reader::refresh() {
 }
 
 void Reader::verify_chunk(std::uint64_t chunk) const {
-  if (chunk >= chunks()) {
-    fail(ErrorCode::OutOfRange, "chunk %llu does not exist: the store has %llu", ull{chunk}, ull{chunks()});
-  }
+  check_chunk(chunk);
   const OpenChunk open = open_chunk(chunk);
   const std::uint64_t bytes = open.rows.count * layout().row_bytes();
   std::byte* const rows = scratch(Stage::Rows).get(static_cast<std::size_t>(bytes)).data();

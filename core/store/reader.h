@@ -57,6 +57,9 @@ class Reader {
   // several threads work where it pays (executor.h). Throws as read_into.
   void read_windows(std::span<const std::uint64_t> starts, std::uint64_t rows, MutableBytes out) const;
 
+  // The rows of chunk i, from the index alone unless that is damaged there. Throws OutOfRange and as read_into.
+  RowRange chunk_rows(std::uint64_t chunk) const;
+
   // What the index and the record's header say of chunk i. Throws OutOfRange, and Checksum for a damaged
   // slot.
   ChunkInfo chunk_info(std::uint64_t chunk) const;
@@ -84,6 +87,7 @@ class Reader {
   };
   void load_layout();
   void check_range(RowRange range) const;
+  void check_chunk(std::uint64_t chunk) const;
   void cut_into_pieces(RowRange range, std::byte* out, std::vector<Piece>& pieces) const;
   void read_pieces(std::span<const Piece> pieces) const;
   void read_in_parallel(std::vector<Piece>& pieces, std::uint64_t rows) const;

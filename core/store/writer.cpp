@@ -17,12 +17,6 @@ constexpr std::size_t kPendingBytes = std::size_t{4} << 20;
 // must pass over what comes before it.
 constexpr std::uint64_t kMaxAutoRawBytes = std::uint64_t{512} << 10;
 
-std::string text_of(const RowLayout& layout) {
-  std::string text = "dtype code " + std::to_string(layout.dtype().code()) + ", row shape (";
-  for (const std::uint32_t dim : layout.dims()) text += std::to_string(dim) + ",";
-  return text + ")";
-}
-
 void check_options(const WriterOptions& options) {
   if (options.chunk_rows == 0 && options.chunk_bytes == 0) {
     fail(ErrorCode::InvalidArgument, "chunk_bytes must be at least 1");
@@ -88,7 +82,7 @@ std::unique_ptr<Writer> Writer::open(std::shared_ptr<Storage> storage, const Wri
   if (reader.layout().is_set()) {
     if (options.layout.is_set() && !(options.layout == reader.layout())) {
       fail(ErrorCode::InvalidArgument, "%s holds rows of %s, not %s", storage->name().c_str(),
-           text_of(reader.layout()).c_str(), text_of(options.layout).c_str());
+           to_string(reader.layout()).c_str(), to_string(options.layout).c_str());
     }
     merged.layout = reader.layout();
   }
@@ -131,7 +125,7 @@ void Writer::fix_layout(const RowLayout& layout) {
   if (layout_.is_set()) {
     if (layout == layout_) return;
     fail(ErrorCode::InvalidArgument, "%s holds rows of %s, got %s", storage_->name().c_str(),
-         text_of(layout_).c_str(), text_of(layout).c_str());
+         to_string(layout_).c_str(), to_string(layout).c_str());
   }
   if (std::uint64_t{options_.chunk_rows} * layout.row_bytes() > kMaxChunkRawBytes) {
     fail(ErrorCode::InvalidArgument, "chunk_rows=%u rows of %u bytes exceed 2 GiB", options_.chunk_rows,

@@ -22,6 +22,14 @@ TEST(Bytes, CheckedArithmeticLeavesOutAloneOnOverflow) {
   EXPECT_EQ(out, std::uint64_t{1} << 63);
 }
 
+TEST(RowLayout, ReadsAsInNumPy) {
+  const std::uint32_t book[] = {50, 3};
+  EXPECT_EQ(to_string(RowLayout(Kind::Float32, book)), "float32 (50, 3)");
+  EXPECT_EQ(to_string(RowLayout(DType(Kind::Datetime64, 10), {})), "datetime64[ns] ()");
+  EXPECT_EQ(to_string(RowLayout(Kind::Timedelta64, std::span(book).first(1))), "timedelta64 (50,)");
+  EXPECT_EQ(to_string(RowLayout()), "unset ()");
+}
+
 TEST(RowLayout, RefusesWhatCannotBeStored) {
   const std::uint32_t zero[] = {50, 0};
   EXPECT_THROW(RowLayout(Kind::Float32, zero), Error);
