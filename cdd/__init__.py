@@ -1,0 +1,54 @@
+"""Order books and other arrays, compressed in one append-only file, read back by row range.
+
+    with cdd.open("btc.cdd", "w") as w:      # "x" refuses an existing file, "a" appends to it or creates it
+        w.append(rows)                       # (n, 50, 3) float32, or what you have; the first append fixes it
+    r = cdd.open("btc.cdd")
+    r.shape, r.dtype, len(r)
+    r[5], r[-1], r[a:b], r[:, 25:30, 0]      # like a NumPy array; only the rows that are needed are read
+    r.read(a, b, out=buffer)                 # into memory you have
+
+open       a Reader or a Writer of a file, of a Memory, or of bytes
+save, load whole arrays
+Memory     a store in memory
+set_threads, threads       how many cores large reads may use
+CddError   what is wrong with a file; under it FormatError (with TruncatedError and ChecksumError) and
+           UnsupportedError. Wrong arguments raise ValueError, TypeError or IndexError, and the system OSError.
+
+dtypes: bool, int8 to int64, uint8 to uint64, float16, bfloat16 (where ml_dtypes is installed), float32,
+float64, complex64, complex128, datetime64 and timedelta64. A row has up to 7 dimensions, or none: (N,)
+arrays.
+"""
+
+from cdd._cdd import (
+    CddError,
+    ChecksumError,
+    FormatError,
+    Memory,
+    TruncatedError,
+    UnsupportedError,
+    __version__,
+    set_threads,
+    threads,
+)
+from cdd.reader import ChunkInfo, Reader
+from cdd.store import load, open, save
+from cdd.writer import Float16Error, Writer
+
+__all__ = [
+    "CddError",
+    "ChecksumError",
+    "ChunkInfo",
+    "Float16Error",
+    "FormatError",
+    "Memory",
+    "Reader",
+    "TruncatedError",
+    "UnsupportedError",
+    "Writer",
+    "__version__",
+    "load",
+    "open",
+    "save",
+    "set_threads",
+    "threads",
+]

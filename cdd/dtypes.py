@@ -1,0 +1,132 @@
+"""NumPy dtypes and the dtype codes of a cdd file; arrays as the buffers that the core takes.
+
+A code is a uint16: the kind in the low byte, the unit of datetime64 and timedelta64 in the high byte (the
+file format's table). The core sees buffers only, so items whose dtype has no buffer protocol (datetime64,
+timedelta64, bfloat16) are passed as integers of their size, which is the same memory.
+"""
+
+import sys
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+DType = np.dtype[Any]
+
+_BFLOAT16 = 11
+_DATETIME, _TIMEDELTA = 16, 17
+_KINDS = {
+    1: "bool", 2: "int8", 3: "uint8", 4: "int16", 5: "uint16", 6: "int32", 7: "uint32", 8: "int64",
+    9: "uint64", 10: "float16", 12: "float32", 13: "float64", 14: "complex64", 15: "complex128",
+}  # fmt: skip
+_UNITS = ("generic", "Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as")
+
+_CODES: dict[DType, int] = {np.dtype(name): code for code, name in _KINDS.items()}
+_DTYPES: dict[int, DType] = {code: dtype for dtype, code in _CODES.items()}
+_SUPPORTED = (
+    "supported are bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, float64, complex64, "
+    "complex128, datetime64 and timedelta64"
+)
+
+
+def code_of(dtype: DType) -> int:
+    """The code of a dtype in either byte order. Raises TypeError for what a file cannot hold."""
+    code = _CODES.get(dtype)
+    if code is None:
+        code = _code_of_other(dtype)
+        _CODES[dtype] = code
+    return code
+
+
+def _code_of_other(dtype: DType) -> int:
+    if dtype.kind in "mM":
+        unit, count = np.datetime_data(dtype)
+        if count != 1:
+            one = f"{dtype.type.__name__}[{unit}]"
+            raise TypeError(f"{dtype} counts {count} {unit} a step: convert it to a unit of one, as {one}")
+        return (_DATETIME if dtype.kind == "M" else _TIMEDELTA) | _UNITS.index(unit) << 8
+    if dtype.name == "bfloat16" and dtype.itemsize == 2:
+        return _BFLOAT16
+    native = dtype.newbyteorder("=")
+    if native in _CODES:
+        return _CODES[native]
+    raise TypeError(f"dtype {dtype} cannot be stored: {_SUPPORTED}")
+
+
+def dtype_of(code: int) -> DType:
+    """The dtype of a code, in native byte order. bfloat16 needs ml_dtypes, else ImportError."""
+    dtype = _DTYPES.get(code)
+    if dtype is None:
+        kind, unit = code & 0xFF, _UNITS[code >> 8]
+        if kind == _BFLOAT16:
+            dtype = _bfloat16()
+        else:
+            name = "datetime64" if kind == _DATETIME else "timedelta64"
+            dtype = np.dtype(name if unit == "generic" else f"{name}[{unit}]")
+        _DTYPES[code] = dtype
+    return dtype
+
+
+def _bfloat16() -> DType:
+    try:
+        import ml_dtypes
+    except ImportError:
+        raise ImportError("this store holds bfloat16, which NumPy has from the package ml_dtypes") from None
+    dtype: DType = np.dtype(ml_dtypes.bfloat16)
+    return dtype
+
+
+def buffer_dtype(dtype: DType) -> DType:
+    """The dtype under which the same items have a buffer."""
+    if dtype.kind in "mM":
+        return np.dtype(np.int64)
+    if _CODES[dtype] == _BFLOAT16:
+        return np.dtype(np.uint16)
+    return dtype
+
+
+def named(dtype: npt.DTypeLike) -> DType:
+    """np.dtype(), which also knows the name "bfloat16"."""
+    return _bfloat16() if isinstance(dtype, str) and dtype == "bfloat16" else np.dtype(dtype)
+
+
+def storable(rows: npt.ArrayLike) -> tuple[int, Array]:
+    """The dtype code of `rows`, and the rows as a native C-contiguous array with a buffer."""
+    if type(rows) is not np.ndarray:
+        if "numpy.ma" in sys.modules and isinstance(rows, np.ma.MaskedArray):
+            raise TypeError("a masked array cannot be stored, its mask would be lost: store both parts")
+        rows = np.asarray(rows)
+    dtype = rows.dtype
+    code = code_of(dtype)
+    if rows.ndim == 0:
+        raise ValueError("a scalar has no rows: append an array whose first dimension counts them")
+    if not dtype.isnative:
+        rows = rows.astype(dtype.newbyteorder("="))
+    if not rows.flags.c_contiguous:
+        rows = np.ascontiguousarray(rows)
+    item = buffer_dtype(dtype_of(code))
+    return code, rows if rows.dtype is item else rows.view(item)
+
+
+def out_buffer(out: Any, dtype: DType) -> Array:
+    """`out` as an array with a buffer: of `dtype`, or raw bytes; it shares the memory of `out`."""
+    if isinstance(out, np.ndarray):
+        array = out
+    else:
+        to_numpy = getattr(out, "numpy", None)  # torch and others lend their memory this way
+        array = to_numpy() if callable(to_numpy) else np.asarray(_memory(out))
+        if not isinstance(array, np.ndarray):
+            raise TypeError(f"out must be a writable buffer, not {type(out).__name__}")
+        if array.ndim <= 1 and array.dtype.kind in "uiS" and array.dtype.itemsize == 1:
+            return array
+    if array.dtype != dtype:
+        raise ValueError(f"out has dtype {array.dtype}, the store {dtype}")
+    return array.view(buffer_dtype(dtype))
+
+
+def _memory(out: Any) -> memoryview:
+    try:
+        return memoryview(out)
+    except TypeError:
+        raise TypeError(f"out must be a writable buffer, not {type(out).__name__}") from None

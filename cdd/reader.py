@@ -1,0 +1,327 @@
+"""The reading side: Reader is an array whose rows come from one store."""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, TypeVar, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from cdd import _cdd
+from cdd.dtypes import Array, DType, buffer_dtype, dtype_of, out_buffer
+from cdd.indexing import row_number, select
+
+Contents = bytes | bytearray | memoryview
+Source = str | os.PathLike[str] | os.PathLike[bytes] | _cdd.Memory | Contents
+Out = TypeVar("Out")
+
+_PIECE_BYTES = 64 << 20  # of rows that are in memory only until the rest of a key is applied to them
+_GATHER_ROWS = 1 << 20  # of one call that picks single rows
+
+
+class ChunkInfo(NamedTuple):
+    """One chunk: rows [start, stop), stored in stored_bytes at offset of the file, raw_bytes as an array."""
+
+    start: int
+    stop: int
+    codec: str
+    raw_bytes: int
+    stored_bytes: int
+    offset: int
+
+
+class Chunks(Sequence[ChunkInfo]):
+    """The chunks of a reader, each looked up when it is asked for."""
+
+    def __init__(self, core: _cdd.Reader, numbers: range) -> None:
+        self._core = core
+        self._numbers = numbers
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, key: int) -> ChunkInfo: ...
+    @overload
+    def __getitem__(self, key: slice) -> "Chunks": ...
+    def __getitem__(self, key: int | slice) -> "ChunkInfo | Chunks":
+        if isinstance(key, slice):
+            return Chunks(self._core, self._numbers[key])
+        try:
+            number = self._numbers[key]
+        except IndexError:
+            raise IndexError(f"chunk {key} is not one of {len(self._numbers)}") from None
+        return ChunkInfo._make(self._core.chunk_info(number))
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} chunks>"
+
+
+class Reader:
+    """The rows of one store. cdd.open(source) makes one and documents the options.
+
+    It is indexed like a NumPy array, r[5], r[a:b], r[:, 25:30, 0], r[[3, 9, 4]], r[mask], and reads no more
+    rows than the index needs; the result is an array of its own. read(a, b, out=) fills memory that the
+    caller has.
+
+    Rows appended after opening are seen after refresh(). Any number of threads may use a reader at once, none
+    holds the GIL while it reads. It goes on working after a fork, and can be pickled: the copy opens the
+    store again.
+
+    Reading raises IndexError for rows or chunks that are not there, ChecksumError, TruncatedError or
+    FormatError (with the chunk's number and offset) for damage, which costs no rows but the damaged chunk's,
+    and ValueError once the reader is closed.
+    """
+
+    def __init__(
+        self, source: Source, *, verify: str = "stored", mmap: bool = False, max_chunk_bytes: int = 1 << 31
+    ) -> None:
+        held: str | _cdd.Memory | Contents
+        if isinstance(source, _cdd.Memory | bytes | bytearray | memoryview):
+            if mmap:
+                raise ValueError("mmap is for files: what is in memory is read where it is")
+            held, self._path = source, None
+        else:
+            held = self._path = os.fsdecode(source)
+        # A copy may be unpickled in another working directory.
+        self._source = held if self._path is None else str(Path(self._path).absolute())
+        self._options = {"verify": verify, "mmap": mmap, "max_chunk_bytes": max_chunk_bytes}
+        self._core = _cdd.Reader(held, verify, mmap, max_chunk_bytes)
+        self._read_into = self._core.read_into
+        self._dtype: DType | None = None
+        self._row_shape: tuple[int, ...] = ()
+        self._learn_layout()
+
+    def _learn_layout(self) -> None:
+        layout = self._core.layout
+        if layout is None:
+            return
+        code, self._row_shape = layout
+        dtype = dtype_of(code)
+        self._item = buffer_dtype(dtype)  # what the core is given: dtype itself where that has a buffer
+        self._dtype = dtype
+
+    # ------------------------------------------------------------ what it is
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(rows, *shape of a row)"""
+        return (self._core.rows, *self._row_shape)
+
+    @property
+    def dtype(self) -> DType:
+        """dtype of the items. ValueError while it is unknown: nothing was appended yet."""
+        if self._dtype is None:
+            raise ValueError(f"{self._name} has no dtype yet: nothing was appended (refresh() looks again)")
+        return self._dtype
+
+    @property
+    def ndim(self) -> int:
+        return 1 + len(self._row_shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all rows as an array."""
+        return 0 if self._dtype is None else self._core.rows * self._row_bytes
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of the file."""
+        return self._core.stored_bytes
+
+    @property
+    def user_meta(self) -> bytes:
+        """The user's bytes, as they were given when the store was created."""
+        return self._core.user_meta
+
+    @property
+    def path(self) -> str | None:
+        """The file's path as it was given; None in memory."""
+        return self._path
+
+    @property
+    def closed(self) -> bool:
+        return self._core.closed
+
+    @property
+    def nchunks(self) -> int:
+        return self._core.chunks
+
+    @property
+    def chunks(self) -> Chunks:
+        """A ChunkInfo for each chunk, looked up when it is asked for."""
+        return Chunks(self._core, range(self._core.chunks))
+
+    @property
+    def _row_bytes(self) -> int:
+        items = 1
+        for dim in self._row_shape:
+            items *= dim
+        return items * self.dtype.itemsize
+
+    @property
+    def _name(self) -> str:
+        return "<memory>" if self._path is None else repr(self._path)
+
+    def __len__(self) -> int:
+        return self._core.rows
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return f"<cdd.Reader {self._name}, closed>"
+        return f"<cdd.Reader {self._name}, shape {self.shape}, dtype {self._dtype}>"
+
+    # ------------------------------------------------------------ reading
+
+    @overload
+    def read(self, start: int = 0, stop: int | None = None, out: None = None) -> Array: ...
+    @overload
+    def read(self, start: int, stop: int | None, out: Out) -> Out: ...
+    @overload
+    def read(self, start: int = 0, stop: int | None = None, *, out: Out) -> Out: ...
+    def read(self, start: int = 0, stop: int | None = None, out: Any = None) -> Any:
+        """Rows [start, stop) as an array of shape (stop - start, *row shape), or into `out`, which is
+        returned.
+
+        `out` is any writable C-contiguous buffer: an ndarray of that shape and the store's dtype (or flat,
+        with as many items), or that many bytes as bytearray, memoryview or shared memory; also a tensor whose
+        numpy() shares its memory. Negative numbers count from the end, stop=None is the end. Unlike a slice,
+        rows that are not there raise IndexError. Raises ValueError for an `out` of the wrong size, dtype or
+        shape, or a read-only one.
+        """
+        if out is None:
+            rows = self._core.rows
+            first = start + rows if start < 0 else start
+            last = rows if stop is None else stop + rows if stop < 0 else stop
+            if not 0 <= first <= last <= rows:
+                raise IndexError(f"rows {start} to {stop} are not within the store's {rows}")
+            return self._rows(first, last)
+        if type(out) is np.ndarray and out.dtype is self._dtype and self._dtype is self._item:
+            self._read_into(start, stop, out)
+        else:
+            self._read_into(start, stop, out_buffer(out, self.dtype))
+        return out
+
+    def _rows(self, start: int, stop: int) -> Array:
+        dtype = self.dtype
+        out = np.empty((stop - start, *self._row_shape), self._item)
+        self._read_into(start, stop, out)
+        return out if dtype is self._item else out.view(dtype)
+
+    def _picked(self, numbers: Array) -> Array:
+        dtype = self.dtype
+        out = np.empty((len(numbers), 1, *self._row_shape), self._item)
+        for i in range(0, len(numbers), _GATHER_ROWS):
+            piece = np.ascontiguousarray(numbers[i : i + _GATHER_ROWS], dtype=np.int64)
+            self._core.read_windows(piece, 1, out[i : i + _GATHER_ROWS])
+        return out.view(dtype)[:, 0]
+
+    def _take(self, rows: range | Array) -> Array:
+        if not isinstance(rows, range):
+            return self._picked(rows)
+        if len(rows) == 0:
+            return self._rows(0, 0)
+        if rows.step == 1:
+            return self._rows(rows.start, rows.stop)
+        if rows.step == -1:
+            return self._rows(rows.stop + 1, rows.start + 1)[::-1]
+        return self._picked(np.arange(rows.start, rows.stop, rows.step))
+
+    def __getitem__(self, key: Any) -> Any:
+        """As the same index of the whole array would give, but always an array of its own."""
+        if type(key) is slice and key.step is None:
+            start, stop, _ = key.indices(self._core.rows)
+            return self._rows(start, max(start, stop))
+        if type(key) is int:
+            row = row_number(key, self._core.rows)
+            return self._rows(row, row + 1)[0]
+        rows, rest, stacks = select(key, self.shape)
+        if stacks and len(rows) * self._row_bytes > _PIECE_BYTES and rest != (slice(None),):
+            return self._stacked(rows, rest)
+        block = self._take(rows)
+        if len(rest) == 1 and isinstance(rest[0], np.ndarray) and rest[0].ndim > 0:
+            return block.reshape(*rest[0].shape, *self._row_shape)
+        found = block[rest]
+        if isinstance(found, np.ndarray) and 2 * found.nbytes < block.nbytes:
+            return found.copy()  # else a small part would keep all of the block alive
+        return found
+
+    def _stacked(self, rows: range | Array, rest: tuple[Any, ...]) -> Array:
+        """A large block's part, piece by piece."""
+        like = np.broadcast_to(np.empty((), self.dtype), (len(rows), *self._row_shape))[rest]
+        out = np.empty(like.shape, self.dtype)
+        step = max(1, _PIECE_BYTES // self._row_bytes)
+        for i in range(0, len(rows), step):
+            out[i : i + step] = self._take(rows[i : i + step])[rest]
+        return out
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
+        if copy is False:
+            raise ValueError("a store's rows cannot become an array without a copy")
+        rows = self._rows(0, self._core.rows)
+        return rows if dtype is None else rows.astype(dtype, copy=False)
+
+    def __iter__(self) -> Iterator[Any]:
+        """The rows, read chunk by chunk."""
+        for _, block in self.iter_chunks():
+            yield from block
+
+    # ------------------------------------------------------------ chunks
+
+    def chunk(self, number: int, out: Any = None) -> Any:
+        """The rows of one chunk, as read() gives them; a negative number counts from the end."""
+        return self.read(*self._chunk_rows(number), out=out)
+
+    def _chunk_rows(self, number: int) -> tuple[int, int]:
+        chunks = self._core.chunks
+        if not -chunks <= number < chunks:
+            raise IndexError(f"chunk {number} is not one of {chunks}")
+        return self._core.chunk_rows(number % chunks)
+
+    def iter_chunks(self) -> Iterator[tuple[int, Array]]:
+        """(number of its first row, rows) of each chunk that is there when the iteration begins."""
+        for number in range(self._core.chunks):
+            start, stop = self._core.chunk_rows(number)
+            yield start, self._rows(start, stop)
+
+    # ------------------------------------------------------------ the store
+
+    def refresh(self) -> bool:
+        """Makes rows visible that were appended since. Returns whether there are any."""
+        more = self._core.refresh()
+        if self._dtype is None:
+            self._learn_layout()
+        return more
+
+    def verify(self) -> None:
+        """Reads all chunks with every check there is, and raises what is wrong with the first bad one."""
+        for number in range(self._core.chunks):
+            self._core.verify_chunk(number)
+
+    def close(self) -> None:
+        """Lets go of the store; reads under way in other threads still end well. Again: nothing."""
+        self._core.close()
+
+    def __enter__(self) -> "Reader":
+        if self.closed:
+            raise ValueError(f"the reader of {self._name} is closed")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.closed:
+            raise ValueError(f"the reader of {self._name} is closed")
+        if isinstance(self._source, _cdd.Memory):
+            raise TypeError("a reader of a cdd.Memory cannot be pickled: cdd.open(bytes(memory)) can")
+        source = bytes(self._source) if isinstance(self._source, memoryview) else self._source
+        return _reopen, (source, self._options)
+
+
+def _reopen(source: Source, options: dict[str, Any]) -> Reader:
+    return Reader(source, **options)

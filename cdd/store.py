@@ -1,0 +1,111 @@
+"""Opening a store, and whole arrays in one call."""
+
+from typing import Any, Literal, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from cdd.dtypes import Array
+from cdd.reader import Out, Reader, Source
+from cdd.writer import Target, Writer
+
+_OPTIONS = {
+    "r": Reader.__init__.__kwdefaults__ or {},
+    **dict.fromkeys("wxa", Writer.__init__.__kwdefaults__ or {}),
+}
+
+
+@overload
+def open(
+    source: Source,
+    mode: Literal["r"] = "r",
+    *,
+    verify: Literal["stored", "once", "full", "none"] = "stored",
+    mmap: bool = False,
+    max_chunk_bytes: int = 1 << 31,
+) -> Reader: ...
+@overload
+def open(
+    source: Target,
+    mode: Literal["w", "x", "a"],
+    *,
+    user_meta: bytes = b"",
+    dtype: npt.DTypeLike | None = None,
+    row_shape: tuple[int, ...] | None = None,
+    codec: str = "auto",
+    profile: Literal["fast", "dense"] = "fast",
+    level: int = 3,
+    chunk_bytes: int = 4096,
+    chunk_rows: int | None = None,
+    durability: Literal["none", "commit", "batch", "always"] = "batch",
+    float16: bool = False,
+    normalise: Literal["mid"] | None = None,
+    size_scale: float = 1.0,
+) -> Writer: ...
+def open(source: Any, mode: str = "r", **options: Any) -> Reader | Writer:
+    """Opens a store: a path, a cdd.Memory, or (mode "r") bytes that hold a whole cdd file.
+
+    Modes
+        "r"  reads (the default); returns a Reader
+        "w"  writes a new store and replaces what is there; returns a Writer
+        "x"  writes a new store, FileExistsError when something is there
+        "a"  appends to the store that is there, or writes a new one
+
+    Options of mode "r"
+        verify="stored"    which checks each read makes: "stored" the check over the stored bytes;
+                           "once" also the BLAKE3 hash of the rows, the first time this reader touches a
+                           chunk; "full" that one always; "none" no check (memory-safe even then)
+        mmap=False         read through a memory map; a file that somebody truncates then kills the process
+        max_chunk_bytes    refuse chunks of more raw bytes than this, for files from strangers (default 2 GiB)
+
+    Options of modes "w", "x" and "a"
+        user_meta=b""      your bytes, up to 64 MiB, stored once when the store is created
+        dtype, row_shape   of the rows, given together; else the first append decides
+        codec="auto"       how chunks are stored; "auto" tries and takes the best by profile
+        profile="fast"     what is best: "fast" weighs size against decoding time, "dense" is size alone
+        level=3            of zstd, where it is used
+        chunk_bytes=4096   stored bytes of a chunk, about; smaller chunks: less to decode for a short window
+        chunk_rows=None    instead: rows of every chunk
+        durability="batch" what survives a power cut, and how often the disk is synced: "none" never before
+                           close(); "commit" at flush(); "batch" also every 64 chunks or second of appending;
+                           "always" at every append. A killed process alone loses only rows that do not fill a
+                           chunk yet.
+        float16=False      store float32 books as float16, which loses precision: see Writer.float16_error
+        normalise=None     with float16: "mid" stores the first feature as price / mid - 1
+        size_scale=1.0     with float16: the other features are divided by this first
+
+    Raises FileNotFoundError, PermissionError, ... (OSError) from the system, BlockingIOError when another
+    writer has the store open, FormatError for what is no cdd file, UnsupportedError for one of a newer
+    version, and TruncatedError or ChecksumError for damage to what is needed to open it.
+    """
+    if mode not in _OPTIONS:
+        raise ValueError(f'mode is "r", "w", "x" or "a", not {mode!r}')
+    for name in options:
+        if name not in _OPTIONS[mode]:
+            modes = [f'"{other}"' for other, names in _OPTIONS.items() if name in names]
+            what = f"an option of mode {', '.join(modes)}" if modes else "no option of cdd.open"
+            raise TypeError(f'{name}= is {what}, not of mode "{mode}"' if modes else f"{name}= is {what}")
+    if mode == "r":
+        return Reader(source, **options)
+    if isinstance(source, bytes | bytearray | memoryview):
+        raise TypeError("bytes can only be read: write to a path or a cdd.Memory")
+    return Writer(source, mode, **options)
+
+
+def save(path: Target, array: npt.ArrayLike, **options: Any) -> None:
+    """Writes an array as a new store, replacing what is there. Options and errors as cdd.open(path, "w")."""
+    array = np.asanyarray(array)
+    if array.ndim == 0:
+        raise ValueError("a scalar has no rows: save an array whose first dimension counts them")
+    with Writer(path, "w", **{"dtype": array.dtype, "row_shape": array.shape[1:], **options}) as writer:
+        writer.append(array)
+
+
+@overload
+def load(path: Source, out: None = None) -> Array: ...
+@overload
+def load(path: Source, out: Out) -> Out: ...
+def load(path: Source, out: Any = None) -> Any:
+    """All rows of a store, as an array or into `out` (see Reader.read)."""
+    with Reader(path) as reader:
+        return reader.read(out=out)

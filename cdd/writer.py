@@ -1,0 +1,176 @@
+"""The writing side: Writer appends arrays to one store."""
+
+import os
+import warnings
+from types import TracebackType
+from typing import NamedTuple
+
+import numpy.typing as npt
+
+from cdd import _cdd
+from cdd.dtypes import DType, code_of, dtype_of, named, storable
+
+Target = str | os.PathLike[str] | os.PathLike[bytes] | _cdd.Memory
+
+
+class Float16Error(NamedTuple):
+    """The largest errors that storing as float16 made."""
+
+    max_abs: float
+    max_rel: float
+
+
+class Writer:
+    """Appends rows to one store. cdd.open(target, "w" | "x" | "a") makes one and documents the options.
+
+    Any thread may call it, one at a time gets in; a process that was forked off cannot use it. An append that
+    fails leaves the store as it was before. When that cannot be had, or the disk failed to sync, every later
+    call raises ValueError: close, and open again with mode "a".
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        mode: str = "w",
+        *,
+        user_meta: bytes = b"",
+        dtype: npt.DTypeLike | None = None,
+        row_shape: tuple[int, ...] | None = None,
+        codec: str = "auto",
+        profile: str = "fast",
+        level: int = 3,
+        chunk_bytes: int = 4096,
+        chunk_rows: int | None = None,
+        durability: str = "batch",
+        float16: bool = False,
+        normalise: str | None = None,
+        size_scale: float = 1.0,
+    ) -> None:
+        if mode not in ("w", "x", "a"):
+            raise ValueError(f'mode is "w", "x" or "a" for a writer, not {mode!r}')
+        if (dtype is None) != (row_shape is None):
+            raise ValueError(
+                "dtype and row_shape are given together, or neither: then the first append decides"
+            )
+        if chunk_rows is not None and chunk_rows < 1:
+            raise ValueError(f"chunk_rows is {chunk_rows}, at least 1")
+        layout = None
+        if dtype is not None and row_shape is not None:
+            layout = code_of(named(dtype)), tuple(row_shape)
+        self._path = None if isinstance(target, _cdd.Memory) else os.fsdecode(target)
+        self._pid = os.getpid()
+        self._core = _cdd.Writer(
+            target if isinstance(target, _cdd.Memory) else os.fsdecode(target),
+            mode,
+            layout,
+            user_meta,
+            codec,
+            profile,
+            level,
+            float16,
+            normalise,
+            size_scale,
+            chunk_bytes,
+            chunk_rows or 0,
+            durability,
+        )
+        if user_meta and self._core.user_meta != bytes(user_meta):
+            self._core.close()
+            raise ValueError(
+                f"{self._name} has other user_meta, which is written once when a store is created"
+            )
+
+    def append(self, rows: npt.ArrayLike) -> None:
+        """Adds rows, an array of shape (n, *row_shape) with any n, strides and byte order: all of them or
+        none.
+
+        The first append fixes dtype and row shape unless they were given. Rows that do not fill a chunk wait
+        in memory until more come, or for flush() or close().
+
+        Raises TypeError for a dtype that no store can hold, ValueError for another dtype or row shape than
+        the store's, a value that float16 cannot hold, or a closed writer, and OSError when the disk is full.
+        """
+        code, array = storable(rows)
+        self._core.append(code, array)
+
+    def flush(self) -> None:
+        """Writes the rows that wait, as a chunk of their own, and returns when all rows are on the disk.
+
+        What is there survives a killed process; with durability="none" it is not synced and may not survive a
+        power cut.
+        """
+        self._core.flush()
+
+    def close(self) -> None:
+        """flush(), marks the store as cleanly closed and lets go of it. A second close does nothing."""
+        self._core.close()
+
+    @property
+    def rows(self) -> int:
+        """Rows in the store, those that wait in memory included."""
+        return self._core.rows
+
+    @property
+    def chunks(self) -> int:
+        """Chunks written."""
+        return self._core.chunks
+
+    @property
+    def dtype(self) -> DType | None:
+        """dtype of the items; None until it is known."""
+        layout = self._core.layout
+        return None if layout is None else dtype_of(layout[0])
+
+    @property
+    def row_shape(self) -> tuple[int, ...] | None:
+        """Shape of one row; None until it is known."""
+        layout = self._core.layout
+        return None if layout is None else layout[1]
+
+    @property
+    def user_meta(self) -> bytes:
+        """The user's bytes, as they were given when the store was created."""
+        return self._core.user_meta
+
+    @property
+    def path(self) -> str | None:
+        """The file's path as it was given; None in memory."""
+        return self._path
+
+    @property
+    def closed(self) -> bool:
+        return self._core.closed
+
+    @property
+    def float16_error(self) -> Float16Error:
+        """The largest absolute and relative error of float16=True so far; zeros without it."""
+        return Float16Error(*self._core.cast_error)
+
+    @property
+    def _name(self) -> str:
+        return "<memory>" if self._path is None else repr(self._path)
+
+    def __enter__(self) -> "Writer":
+        if self.closed:
+            raise ValueError(f"the writer of {self._name} is closed")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        core = getattr(self, "_core", None)  # __init__ may have failed
+        if core is None or self._pid != os.getpid() or core.closed:
+            return
+        warnings.warn(f"unclosed {self!r}", ResourceWarning, stacklevel=2, source=self)
+        core.close()
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return f"<cdd.Writer {self._name}, closed>"
+        return f"<cdd.Writer {self._name}, {self.rows} rows of {self.row_shape} {self.dtype}>"
+
+    def __reduce__(self) -> str:
+        raise TypeError("a writer cannot be pickled: a store has one writer, in one process")

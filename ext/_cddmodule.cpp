@@ -1,0 +1,94 @@
+// The extension module cdd._cdd: the core's border to CPython, no logic of its own. Limited API 3.11, one
+// binary for all later versions; it also compiles without Py_LIMITED_API, for free-threaded builds.
+//
+// Keywords, defaults and NumPy live in the Python package; here arguments are positional and arrays are
+// buffers.
+#include "core/store/executor.h"
+#include "ext/errors.h"
+
+namespace {
+
+using cdd::ext::ModuleState;
+using cdd::ext::state_of_module;
+
+PyObject* threads(PyObject*, PyObject*) { return PyLong_FromUnsignedLong(cdd::threads()); }
+
+PyObject* set_threads(PyObject* module, PyObject* number) {
+  const unsigned long asked = PyLong_AsUnsignedLong(number);
+  if (asked == static_cast<unsigned long>(-1) && PyErr_Occurred() != nullptr) return nullptr;
+  constexpr unsigned long kMost = static_cast<unsigned>(-1);
+  const auto wanted = static_cast<unsigned>(asked < kMost ? asked : kMost);
+  if (!cdd::ext::with_gil(state_of_module(module), nullptr, [&] { cdd::set_threads(wanted); }))
+    return nullptr;
+  Py_RETURN_NONE;
+}
+
+PyMethodDef methods[] = {
+    {"threads", threads, METH_NOARGS, nullptr},
+    {"set_threads", set_threads, METH_O, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+int exec(PyObject* module) {
+  using namespace cdd::ext;
+  const bool done = PyModule_AddStringConstant(module, "__version__", CDD_VERSION) == 0 &&
+                    add_errors(module) && add_memory_type(module) && add_reader_type(module) &&
+                    add_writer_type(module);
+  return done ? 0 : -1;
+}
+
+int traverse(PyObject* module, visitproc visit, void* arg) {
+  const ModuleState& state = state_of_module(module);
+  Py_VISIT(state.cdd_error);
+  Py_VISIT(state.format_error);
+  Py_VISIT(state.truncated_error);
+  Py_VISIT(state.checksum_error);
+  Py_VISIT(state.unsupported_error);
+  Py_VISIT(state.reader_type);
+  Py_VISIT(state.writer_type);
+  Py_VISIT(state.memory_type);
+  return 0;
+}
+
+int clear(PyObject* module) {
+  ModuleState& state = state_of_module(module);
+  Py_CLEAR(state.cdd_error);
+  Py_CLEAR(state.format_error);
+  Py_CLEAR(state.truncated_error);
+  Py_CLEAR(state.checksum_error);
+  Py_CLEAR(state.unsupported_error);
+  Py_CLEAR(state.reader_type);
+  Py_CLEAR(state.writer_type);
+  Py_CLEAR(state.memory_type);
+  return 0;
+}
+
+void free_module(void* module) { clear(static_cast<PyObject*>(module)); }
+
+// Ids and values that the 3.11 headers do not have yet. An interpreter refuses ids it does not know.
+constexpr int kModMultipleInterpreters = 3;  // 3.12
+constexpr int kModGil = 4;                   // 3.13
+void* const kPerInterpreterGil = reinterpret_cast<void*>(2);
+void* const kGilNotUsed = reinterpret_cast<void*>(1);
+
+PyModuleDef_Slot slots[4];
+PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                          "cdd._cdd",
+                          nullptr,
+                          sizeof(ModuleState),
+                          methods,
+                          slots,
+                          traverse,
+                          clear,
+                          free_module};
+
+}  // namespace
+
+PyMODINIT_FUNC PyInit__cdd(void) {
+  int n = 0;
+  slots[n++] = {Py_mod_exec, reinterpret_cast<void*>(exec)};
+  if (Py_Version >= 0x030C0000) slots[n++] = {kModMultipleInterpreters, kPerInterpreterGil};
+  if (Py_Version >= 0x030D0000) slots[n++] = {kModGil, kGilNotUsed};
+  slots[n] = {0, nullptr};
+  return PyModuleDef_Init(&definition);
+}

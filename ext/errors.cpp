@@ -1,0 +1,111 @@
+#include "ext/errors.h"
+
+#include <new>
+#include <stdexcept>
+
+#include "core/base/error.h"
+
+namespace cdd::ext {
+namespace {
+
+// Texts may hold a path in any bytes.
+Ref text_of(const char* text) { return Ref(PyUnicode_DecodeFSDefault(text)); }
+
+void set_os_error(const Error& error, PyObject* filename) {
+  const Ref number(PyLong_FromLong(error.os_errno()));
+  const Ref text = text_of(error.what());
+  if (!number || !text) return;
+  // OSError itself picks the subclass: FileNotFoundError, BlockingIOError, ...
+  const Ref made(PyObject_CallFunctionObjArgs(PyExc_OSError, number.get(), text.get(), filename, nullptr));
+  if (made) PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.get())), made.get());
+}
+
+bool set_place(PyObject* exception, const char* name, std::uint64_t value) {
+  if (value == Error::kNowhere) return true;
+  const Ref number(PyLong_FromUnsignedLongLong(value));
+  return number && PyObject_SetAttrString(exception, name, number.get()) == 0;
+}
+
+void set_cdd_error(PyObject* type, const Error& error) {
+  const Ref text = text_of(error.what());
+  if (!text) return;
+  const Ref made(PyObject_CallFunctionObjArgs(type, text.get(), nullptr));
+  if (made && set_place(made.get(), "chunk", error.chunk()) &&
+      set_place(made.get(), "offset", error.offset())) {
+    PyErr_SetObject(type, made.get());
+  }
+}
+
+void set_core_error(const ModuleState& state, PyObject* filename, const Error& error) {
+  switch (error.code()) {
+    case ErrorCode::InvalidArgument:
+    case ErrorCode::Closed:
+      return PyErr_SetObject(PyExc_ValueError, text_of(error.what()).get());
+    case ErrorCode::OutOfRange:
+      return PyErr_SetObject(PyExc_IndexError, text_of(error.what()).get());
+    case ErrorCode::Io:
+      return set_os_error(error, filename);
+    case ErrorCode::Corrupt:
+      return set_cdd_error(state.format_error, error);
+    case ErrorCode::Truncated:
+      return set_cdd_error(state.truncated_error, error);
+    case ErrorCode::Checksum:
+      return set_cdd_error(state.checksum_error, error);
+    case ErrorCode::Unsupported:
+      return set_cdd_error(state.unsupported_error, error);
+  }
+}
+
+PyObject* new_error(PyObject* module, const char* name, const char* doc, PyObject* base, PyObject* members) {
+  const Ref error(PyErr_NewExceptionWithDoc(name, doc, base, members));
+  if (!error || PyModule_AddObjectRef(module, name + sizeof "cdd." - 1, error.get()) < 0) return nullptr;
+  return Ref::borrow(error.get()).release();
+}
+
+}  // namespace
+
+void set_python_error(const ModuleState& state, PyObject* filename,
+                      const std::exception_ptr& error) noexcept {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& core) {
+    set_core_error(state, filename, core);
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::length_error&) {
+    PyErr_NoMemory();
+  } catch (const std::exception& other) {
+    PyErr_SetString(PyExc_RuntimeError, other.what());
+  } catch (...) {
+    PyErr_SetString(PyExc_RuntimeError, "unknown C++ exception");
+  }
+}
+
+bool add_errors(PyObject* module) {
+  ModuleState& state = state_of_module(module);
+  const Ref places(Py_BuildValue("{s:O,s:O}", "chunk", Py_None, "offset", Py_None));
+  if (!places) return false;
+  state.cdd_error =
+      new_error(module, "cdd.CddError",
+                "What is wrong with a cdd file.\n\n"
+                "chunk and offset say where, as the number of a chunk and the byte offset of its\n"
+                "record; both are None when the error belongs to no chunk.",
+                PyExc_Exception, places.get());
+  if (!state.cdd_error) return false;
+  state.format_error =
+      new_error(module, "cdd.FormatError", "Not a cdd file, or bytes that no writer produces.",
+                state.cdd_error, nullptr);
+  if (!state.format_error) return false;
+  state.truncated_error =
+      new_error(module, "cdd.TruncatedError", "The file ends before something it promises.",
+                state.format_error, nullptr);
+  state.checksum_error =
+      new_error(module, "cdd.ChecksumError", "A stored check does not hold.", state.format_error, nullptr);
+  state.unsupported_error =
+      new_error(module, "cdd.UnsupportedError",
+                "A newer version, or a feature, codec or dtype that this version does not know.",
+                state.cdd_error, nullptr);
+  return state.truncated_error && state.checksum_error && state.unsupported_error;
+}
+
+}  // namespace cdd::ext

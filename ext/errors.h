@@ -1,0 +1,50 @@
+// The border between C++ exceptions and Python's: work runs without the GIL, and what it throws comes out as
+// a Python exception.
+//
+//   InvalidArgument, Closed -> ValueError     OutOfRange -> IndexError     Io -> OSError(errno, text,
+//   filename) Corrupt -> FormatError    Truncated -> TruncatedError    Checksum -> ChecksumError Unsupported
+//   -> UnsupportedError    std::bad_alloc, std::length_error -> MemoryError
+#pragma once
+
+#include <exception>
+
+#include "ext/module_state.h"
+
+namespace cdd::ext {
+
+// Sets the Python exception for `error`. `filename` may be null.
+void set_python_error(const ModuleState& state, PyObject* filename, const std::exception_ptr& error) noexcept;
+
+// Runs `work` without the GIL. False with a Python exception set.
+template <class Work>
+bool without_gil(const ModuleState& state, PyObject* filename, Work&& work) noexcept {
+  std::exception_ptr error;
+  {
+    const GilRelease released;
+    try {
+      work();
+    } catch (...) {
+      error = std::current_exception();
+    }
+  }
+  if (!error) return true;
+  set_python_error(state, filename, error);
+  return false;
+}
+
+// The same for short work that keeps the GIL and may itself call Python; it throws PythonError when that
+// failed.
+struct PythonError {};
+template <class Work>
+bool with_gil(const ModuleState& state, PyObject* filename, Work&& work) noexcept {
+  try {
+    work();
+    return true;
+  } catch (const PythonError&) {
+  } catch (...) {
+    set_python_error(state, filename, std::current_exception());
+  }
+  return false;
+}
+
+}  // namespace cdd::ext

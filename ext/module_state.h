@@ -1,0 +1,33 @@
+// What one import of cdd._cdd owns: its exception and object types. Each sub-interpreter has its own.
+#pragma once
+
+#include "ext/py_objects.h"
+
+namespace cdd::ext {
+
+struct ModuleState {
+  PyObject* cdd_error;
+  PyObject* format_error;
+  PyObject* truncated_error;
+  PyObject* checksum_error;
+  PyObject* unsupported_error;
+  PyObject* reader_type;
+  PyObject* writer_type;
+  PyObject* memory_type;
+};
+
+inline ModuleState& state_of_module(PyObject* module) noexcept {
+  return *static_cast<ModuleState*>(PyModule_GetState(module));
+}
+inline ModuleState& state_of_type(PyTypeObject* type) noexcept {
+  return *static_cast<ModuleState*>(PyType_GetModuleState(type));
+}
+inline ModuleState& state_of(PyObject* object) noexcept { return state_of_type(Py_TYPE(object)); }
+
+// Each adds its part to the module and to the state. False with a Python exception set.
+bool add_errors(PyObject* module);
+bool add_reader_type(PyObject* module);
+bool add_writer_type(PyObject* module);
+bool add_memory_type(PyObject* module);
+
+}  // namespace cdd::ext
