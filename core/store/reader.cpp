@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/format/record.h"
+#include "core/storage/fork_gate.h"
 #include "core/store/executor.h"
 
 namespace cdd {
@@ -163,6 +164,7 @@ void Reader::decode(const OpenChunk& chunk, RowRange range, std::byte* out, Veri
 }
 
 bool Reader::first_touch(std::uint64_t chunk) const {
+  const ForkGate gate;
   const std::lock_guard lock(touched_mutex_);
   if (touched_.size() <= chunk) touched_.resize(static_cast<std::size_t>(chunk) + 1);
   const bool first = !touched_[static_cast<std::size_t>(chunk)];
@@ -193,6 +195,7 @@ ChunkInfo Reader::chunk_info(std::uint64_t chunk) const {
 }
 
 bool Reader::refresh() {
+  const ForkGate gate;
   const std::lock_guard lock(refresh_mutex_);
   const std::uint64_t before = rows();
   index_.refresh();

@@ -102,18 +102,23 @@ Writer::Writer(std::shared_ptr<Storage> storage, const WriterOptions& options, H
 
 Writer::~Writer() {
   try {
-    if (process_id() == process_) close();
+    close();
   } catch (...) {
     // Nobody is left to tell. What was committed stays, recovery sees to the rest.
   }
 }
 
+// In a forked child the mutex may be held for ever, by a thread that only the parent has: it is not touched there.
+std::unique_lock<std::mutex> Writer::lock() const {
+  if (process_id() != process_) {
+    fail(ErrorCode::Closed, "this writer belongs to process %llu, a fork cannot use it",
+         static_cast<unsigned long long>(process_));
+  }
+  return std::unique_lock(mutex_);
+}
+
 void Writer::check_usable() const {
   if (!storage_) fail(ErrorCode::Closed, "the writer is closed");
-  if (process_id() != process_) {
-    fail(ErrorCode::Closed, "this writer of %s belongs to process %llu, a fork cannot use it",
-         storage_->name().c_str(), static_cast<unsigned long long>(process_));
-  }
   if (index_.is_poisoned()) {
     fail(ErrorCode::Closed,
          "the writer of %s failed before and cannot go on: close it and open the file again",
@@ -154,7 +159,7 @@ void Writer::whole_or_nothing(Work&& work) {
 }
 
 void Writer::append(const RowLayout& layout, Bytes rows, std::uint64_t n_rows) {
-  const std::lock_guard lock(mutex_);
+  const auto locked = lock();
   check_usable();
   fix_layout(layout);
   if (n_rows == 0) return;
@@ -250,47 +255,49 @@ void Writer::keep_promise() {
 }
 
 void Writer::flush() {
-  const std::lock_guard lock(mutex_);
+  const auto locked = lock();
   check_usable();
   whole_or_nothing([&] { write_tail(); });
   if (options_.durability != Durability::None && index_.uncommitted_chunks() > 0) index_.commit();
 }
 
 void Writer::close() {
-  const std::lock_guard lock(mutex_);
+  if (process_id() != process_) return;
+  const auto locked = lock();
   if (!storage_) return;
   // Whatever happens, the file and its lock are let go of.
   const std::shared_ptr<Storage> storage = std::move(storage_);
   storage_.reset();
-  if (index_.is_poisoned() || process_id() != process_) return;
+  if (index_.is_poisoned()) return;
   whole_or_nothing([&] { write_tail(); });
   index_.close();
 }
 
 bool Writer::is_closed() const noexcept {
-  const std::lock_guard lock(mutex_);
+  if (process_id() != process_) return true;
+  const std::lock_guard locked(mutex_);
   return !storage_;
 }
 
 std::uint64_t Writer::rows() const {
-  const std::lock_guard lock(mutex_);
+  const auto locked = lock();
   return index_.rows() + tail_rows_;
 }
 
 std::uint64_t Writer::chunks() const {
-  const std::lock_guard lock(mutex_);
+  const auto locked = lock();
   return index_.chunks();
 }
 
 RowLayout Writer::layout() const {
-  const std::lock_guard lock(mutex_);
+  const auto locked = lock();
   return layout_;
 }
 
 std::vector<std::byte> Writer::user_meta() const { return header_.user_meta; }
 
 CastError Writer::cast_error() const {
-  const std::lock_guard lock(mutex_);
+  const auto locked = lock();
   return cast_error_;
 }
 
