@@ -203,36 +203,31 @@ PyObject* writer_call(PyObject* self, PyObject*) {
   Py_RETURN_NONE;
 }
 
-// What `get` says of the writer; asking waits for an append under way, so it is done without the GIL.
-template <auto get>
-auto ask(PyObject* self) {
+// What `get` says of the writer, as `convert` makes it a Python object. Asking waits for an append under way,
+// so it is done without the GIL.
+template <auto get, class Convert>
+PyObject* ask(PyObject* self, Convert&& convert) {
   decltype((cast(self)->core.get()->*get)()) value{};
-  {
-    const GilRelease released;
-    value = (cast(self)->core.get()->*get)();
-  }
-  return value;
+  const auto work = [&] { value = (cast(self)->core.get()->*get)(); };
+  return without_gil(state_of(self), cast(self)->filename, work) ? convert(value) : nullptr;
 }
 
-PyObject* writer_rows(PyObject* self, void*) { return PyLong_FromUnsignedLongLong(ask<&Writer::rows>(self)); }
+PyObject* writer_rows(PyObject* self, void*) { return ask<&Writer::rows>(self, PyLong_FromUnsignedLongLong); }
 
 PyObject* writer_chunks(PyObject* self, void*) {
-  return PyLong_FromUnsignedLongLong(ask<&Writer::chunks>(self));
+  return ask<&Writer::chunks>(self, PyLong_FromUnsignedLongLong);
 }
 
-PyObject* writer_layout(PyObject* self, void*) { return layout_object(ask<&Writer::layout>(self)); }
+PyObject* writer_layout(PyObject* self, void*) { return ask<&Writer::layout>(self, layout_object); }
 
-PyObject* writer_user_meta(PyObject* self, void*) {
-  std::vector<std::byte> bytes;
-  if (!with_gil(state_of(self), nullptr, [&] { bytes = cast(self)->core->user_meta(); })) return nullptr;
-  return bytes_object(bytes);
-}
+PyObject* writer_user_meta(PyObject* self, void*) { return ask<&Writer::user_meta>(self, bytes_object); }
 
-PyObject* writer_closed(PyObject* self, void*) { return PyBool_FromLong(ask<&Writer::is_closed>(self)); }
+PyObject* writer_closed(PyObject* self, void*) { return ask<&Writer::is_closed>(self, PyBool_FromLong); }
 
 PyObject* writer_cast_error(PyObject* self, void*) {
-  const CastError error = ask<&Writer::cast_error>(self);
-  return Py_BuildValue("(dd)", error.max_absolute, error.max_relative);
+  return ask<&Writer::cast_error>(self, [](const CastError& error) {
+    return Py_BuildValue("(dd)", error.max_absolute, error.max_relative);
+  });
 }
 
 PyMethodDef methods[] = {
