@@ -1,6 +1,7 @@
 #include "core/store/writer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 
 #include "core/codec/plan.h"
@@ -18,6 +19,14 @@ constexpr std::size_t kPendingBytes = std::size_t{4} << 20;
 constexpr std::uint64_t kMaxAutoRawBytes = std::uint64_t{512} << 10;
 
 void check_options(const WriterOptions& options) {
+  check_plan_name(options.codec);
+  if (options.level < 1 || options.level > 22) {
+    fail(ErrorCode::InvalidArgument, "level %d is not one of zstd's 1 to 22", options.level);
+  }
+  if (!(options.float16.size_scale > 0) || !std::isfinite(options.float16.size_scale)) {
+    fail(ErrorCode::InvalidArgument, "size_scale %g is not a positive number",
+         static_cast<double>(options.float16.size_scale));
+  }
   if (options.chunk_rows == 0 && options.chunk_bytes == 0) {
     fail(ErrorCode::InvalidArgument, "chunk_bytes must be at least 1");
   }
@@ -108,7 +117,8 @@ Writer::~Writer() {
   }
 }
 
-// In a forked child the mutex may be held for ever, by a thread that only the parent has: it is not touched there.
+// In a forked child the mutex may be held for ever, by a thread that only the parent has: it is not touched
+// there.
 std::unique_lock<std::mutex> Writer::lock() const {
   if (process_id() != process_) {
     fail(ErrorCode::Closed, "this writer belongs to process %llu, a fork cannot use it",
@@ -175,6 +185,8 @@ void Writer::append(const RowLayout& layout, Bytes rows, std::uint64_t n_rows) {
       done = total;
     }
     if (done == 0) {
+      // take() may have lengthened it for a chunk that was refused.
+      tail_.resize(static_cast<std::size_t>(tail_rows_ * layout_.row_bytes()));
       tail_.insert(tail_.end(), rows.begin(), rows.end());
     } else {
       const Bytes rest = take(rows, done, total - done);
