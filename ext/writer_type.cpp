@@ -50,9 +50,12 @@ std::uint32_t size_of(const char* option, long long given) {
   return static_cast<std::uint32_t>(given);
 }
 
-ChooseOptions choose_options(const Arguments& given) {
-  ChooseOptions options;
-  options.codec = given.codec;
+Float16Options float16_options(const Arguments& given) {
+  static constexpr Choice<Normalise> kNormalise[] = {{"mid", Normalise::Mid}};
+  Float16Options options;
+  options.enabled = given.float16 != 0;
+  if (given.normalise != nullptr) options.normalise = choose("normalise", given.normalise, kNormalise);
+  options.size_scale = given.size_scale;
   return options;
 }
 
@@ -75,9 +78,13 @@ WriterOptions options_of(const Arguments& given) {
                                                        {"commit", Durability::Commit},
                                                        {"batch", Durability::Batch},
                                                        {"always", Durability::Always}};
+  static constexpr Choice<Profile> kProfiles[] = {{"fast", Profile::Fast}, {"dense", Profile::Dense}};
   WriterOptions options;
   options.layout = parse_layout(given.layout);
-  options.choose = choose_options(given);
+  options.codec = given.codec;
+  options.profile = choose("profile", given.profile, kProfiles);
+  options.level = given.level;
+  options.float16 = float16_options(given);
   options.chunk_rows = size_of("chunk_rows", given.chunk_rows);
   options.chunk_bytes = size_of("chunk_bytes", given.chunk_bytes);
   options.durability = choose("durability", given.durability, kDurability);
