@@ -12,7 +12,7 @@ save, load whole arrays
 Memory     a store in memory
 set_threads, threads       how many cores large reads may use
 CddError   what is wrong with a file; under it FormatError (with TruncatedError and ChecksumError) and
-           UnsupportedError. Wrong arguments raise ValueError, TypeError or IndexError, and the system OSError.
+           UnsupportedError. Wrong arguments raise ValueError, TypeError or IndexError, the system OSError.
 
 dtypes: bool, int8 to int64, uint8 to uint64, float16, bfloat16 (where ml_dtypes is installed), float32,
 float64, complex64, complex128, datetime64 and timedelta64. A row has up to 7 dimensions, or none: (N,)

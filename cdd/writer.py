@@ -58,7 +58,6 @@ class Writer:
         if dtype is not None and row_shape is not None:
             layout = code_of(named(dtype)), tuple(row_shape)
         self._path = None if isinstance(target, _cdd.Memory) else os.fsdecode(target)
-        self._pid = os.getpid()
         self._core = _cdd.Writer(
             target if isinstance(target, _cdd.Memory) else os.fsdecode(target),
             mode,
@@ -139,6 +138,7 @@ class Writer:
 
     @property
     def closed(self) -> bool:
+        """Whether close() was called, or this is a forked process, where the writer is not to be used."""
         return self._core.closed
 
     @property
@@ -162,7 +162,7 @@ class Writer:
 
     def __del__(self) -> None:
         core = getattr(self, "_core", None)  # __init__ may have failed
-        if core is None or self._pid != os.getpid() or core.closed:
+        if core is None or core.closed:
             return
         warnings.warn(f"unclosed {self!r}", ResourceWarning, stacklevel=2, source=self)
         core.close()

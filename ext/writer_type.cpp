@@ -50,9 +50,12 @@ std::uint32_t size_of(const char* option, long long given) {
   return static_cast<std::uint32_t>(given);
 }
 
-ChooseOptions choose_options(const Arguments& given) {
-  ChooseOptions options;
-  options.codec = given.codec;
+Float16Options float16_options(const Arguments& given) {
+  static constexpr Choice<Normalise> kNormalise[] = {{"mid", Normalise::Mid}};
+  Float16Options options;
+  options.enabled = given.float16 != 0;
+  if (given.normalise != nullptr) options.normalise = choose("normalise", given.normalise, kNormalise);
+  options.size_scale = given.size_scale;
   return options;
 }
 
@@ -75,9 +78,13 @@ WriterOptions options_of(const Arguments& given) {
                                                        {"commit", Durability::Commit},
                                                        {"batch", Durability::Batch},
                                                        {"always", Durability::Always}};
+  static constexpr Choice<Profile> kProfiles[] = {{"fast", Profile::Fast}, {"dense", Profile::Dense}};
   WriterOptions options;
   options.layout = parse_layout(given.layout);
-  options.choose = choose_options(given);
+  options.codec = given.codec;
+  options.profile = choose("profile", given.profile, kProfiles);
+  options.level = given.level;
+  options.float16 = float16_options(given);
   options.chunk_rows = size_of("chunk_rows", given.chunk_rows);
   options.chunk_bytes = size_of("chunk_bytes", given.chunk_bytes);
   options.durability = choose("durability", given.durability, kDurability);
@@ -203,36 +210,31 @@ PyObject* writer_call(PyObject* self, PyObject*) {
   Py_RETURN_NONE;
 }
 
-// What `get` says of the writer; asking waits for an append under way, so it is done without the GIL.
-template <auto get>
-auto ask(PyObject* self) {
+// What `get` says of the writer, as `convert` makes it a Python object. Asking waits for an append under way,
+// so it is done without the GIL.
+template <auto get, class Convert>
+PyObject* ask(PyObject* self, Convert&& convert) {
   decltype((cast(self)->core.get()->*get)()) value{};
-  {
-    const GilRelease released;
-    value = (cast(self)->core.get()->*get)();
-  }
-  return value;
+  const auto work = [&] { value = (cast(self)->core.get()->*get)(); };
+  return without_gil(state_of(self), cast(self)->filename, work) ? convert(value) : nullptr;
 }
 
-PyObject* writer_rows(PyObject* self, void*) { return PyLong_FromUnsignedLongLong(ask<&Writer::rows>(self)); }
+PyObject* writer_rows(PyObject* self, void*) { return ask<&Writer::rows>(self, PyLong_FromUnsignedLongLong); }
 
 PyObject* writer_chunks(PyObject* self, void*) {
-  return PyLong_FromUnsignedLongLong(ask<&Writer::chunks>(self));
+  return ask<&Writer::chunks>(self, PyLong_FromUnsignedLongLong);
 }
 
-PyObject* writer_layout(PyObject* self, void*) { return layout_object(ask<&Writer::layout>(self)); }
+PyObject* writer_layout(PyObject* self, void*) { return ask<&Writer::layout>(self, layout_object); }
 
-PyObject* writer_user_meta(PyObject* self, void*) {
-  std::vector<std::byte> bytes;
-  if (!with_gil(state_of(self), nullptr, [&] { bytes = cast(self)->core->user_meta(); })) return nullptr;
-  return bytes_object(bytes);
-}
+PyObject* writer_user_meta(PyObject* self, void*) { return ask<&Writer::user_meta>(self, bytes_object); }
 
-PyObject* writer_closed(PyObject* self, void*) { return PyBool_FromLong(ask<&Writer::is_closed>(self)); }
+PyObject* writer_closed(PyObject* self, void*) { return ask<&Writer::is_closed>(self, PyBool_FromLong); }
 
 PyObject* writer_cast_error(PyObject* self, void*) {
-  const CastError error = ask<&Writer::cast_error>(self);
-  return Py_BuildValue("(dd)", error.max_absolute, error.max_relative);
+  return ask<&Writer::cast_error>(self, [](const CastError& error) {
+    return Py_BuildValue("(dd)", error.max_absolute, error.max_relative);
+  });
 }
 
 PyMethodDef methods[] = {

@@ -57,6 +57,7 @@ bool is_named(std::string_view name, bool exact, const NamedPlan& plan) {
 
 std::vector<ChunkPlan> plans_for(std::string_view name, const RowLayout& layout, int level,
                                  const Float16Options& float16) {
+  check_plan_name(name);
   Float16Options cast = float16;
   if (codec_part(name) == "okx_ob_f16") cast.enabled = true;  // the name asks for it
   const bool can_cast =
@@ -67,24 +68,27 @@ std::vector<ChunkPlan> plans_for(std::string_view name, const RowLayout& layout,
   }
   const bool exact =
       std::ranges::any_of(kNamedPlans, [&](const NamedPlan& plan) { return plan.name == name; });
-  bool known = name == "auto";
   std::vector<ChunkPlan> plans;
   for (const NamedPlan& plan : kNamedPlans) {
     const Codec* codec = codec_of(plan);
     if (codec == nullptr) continue;
     if (name == "auto" ? !suits_auto(plan, layout, cast.enabled) : !is_named(name, exact, plan)) continue;
-    known = true;
     if (codec->accepts(layout)) plans.push_back({codec, plan.compressor, level, plan.byte_planes, cast});
-  }
-  if (!known) {
-    fail(ErrorCode::InvalidArgument, "unknown codec \"%.*s\", known are %s", static_cast<int>(name.size()),
-         name.data(), plan_names().c_str());
   }
   if (plans.empty()) {
     fail(ErrorCode::InvalidArgument, "codec \"%.*s\" cannot hold rows of this dtype and shape",
          static_cast<int>(name.size()), name.data());
   }
   return plans;
+}
+
+void check_plan_name(std::string_view name) {
+  const auto is_it = [&](const NamedPlan& plan) {
+    return codec_of(plan) != nullptr && (plan.name == name || codec_part(plan.name) == name);
+  };
+  if (name == "auto" || std::ranges::any_of(kNamedPlans, is_it)) return;
+  fail(ErrorCode::InvalidArgument, "unknown codec \"%.*s\", known are %s", static_cast<int>(name.size()),
+       name.data(), plan_names().c_str());
 }
 
 std::string plan_names() {

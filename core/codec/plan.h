@@ -19,6 +19,9 @@ namespace cdd {
 std::vector<ChunkPlan> plans_for(std::string_view name, const RowLayout& layout, int level = 3,
                                  const Float16Options& float16 = {});
 
+// Throws InvalidArgument for a name that plans_for knows for no layout.
+void check_plan_name(std::string_view name);
+
 // Every name plans_for knows, separated by ", ".
 std::string plan_names();
 

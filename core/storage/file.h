@@ -16,6 +16,10 @@ using FileHandle = void*;
 using FileHandle = int;
 #endif
 
+// The calling process. A writer remembers it, since a forked child must not write through its parent's
+// handle.
+std::uint64_t process_id() noexcept;
+
 class FileStorage final : public Storage {
  public:
   enum class Access { Read, Append };
@@ -50,13 +54,10 @@ class FileStorage final : public Storage {
 
   FileHandle handle_;
   std::string path_;
-  std::string temporary_;  // not empty until publish()
+  const std::uint64_t process_ = process_id();  // whose lock and temporary name these are
+  std::string temporary_;                       // not empty until publish()
   bool replace_ = false;
   std::unique_ptr<FileStorage> replaced_;  // the old file, locked until the new one has its name
 };
-
-// The calling process. A writer remembers it, since a forked child must not write through its parent's
-// handle.
-std::uint64_t process_id() noexcept;
 
 }  // namespace cdd

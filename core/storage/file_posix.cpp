@@ -131,8 +131,13 @@ void FileStorage::publish() {
   sync_directory(path_);
 }
 
+// A forked child holds the lock as well, for as long as its handle lives: so the owner ends it in so many
+// words, and the child leaves lock and temporary name alone.
 FileStorage::~FileStorage() {
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  if (process_ == process_id()) {
+    if (!temporary_.empty()) ::unlink(temporary_.c_str());
+    ::flock(handle_, LOCK_UN);
+  }
   ::close(handle_);
 }
 

@@ -41,6 +41,7 @@ std::shared_ptr<Storage> MemoryStorage::lock_for_writing(std::shared_ptr<MemoryS
 }
 
 Bytes MemoryStorage::read_at(std::uint64_t offset, std::size_t n, Scratch& scratch) const {
+  const ForkGate gate;
   const std::shared_lock lock(mutex_);
   return copy_of(clip(bytes_, offset, n), scratch);
 }
@@ -48,6 +49,7 @@ Bytes MemoryStorage::read_at(std::uint64_t offset, std::size_t n, Scratch& scrat
 void MemoryStorage::write_at(std::uint64_t offset, std::span<const Bytes> parts) {
   std::uint64_t end = offset;
   for (const Bytes part : parts) end += part.size();
+  const ForkGate gate;
   const std::unique_lock lock(mutex_);
   if (end > bytes_.size()) bytes_.resize(in_memory(end));
   std::byte* out = bytes_.data() + offset;
@@ -58,11 +60,13 @@ void MemoryStorage::write_at(std::uint64_t offset, std::span<const Bytes> parts)
 }
 
 std::uint64_t MemoryStorage::size() const {
+  const ForkGate gate;
   const std::shared_lock lock(mutex_);
   return bytes_.size();
 }
 
 void MemoryStorage::truncate(std::uint64_t size) {
+  const ForkGate gate;
   const std::unique_lock lock(mutex_);
   bytes_.resize(in_memory(size));
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/storage/fork_gate.h"
 #include "core/storage/storage.h"
 
 namespace cdd {
@@ -31,6 +32,7 @@ class MemoryStorage final : public Storage {
   // Calls visit(bytes) with the whole contents while no writer can change them.
   template <class Visit>
   void visit(Visit&& visit) const {
+    const ForkGate gate;
     const std::shared_lock lock(mutex_);
     visit(Bytes(bytes_));
   }

@@ -56,7 +56,8 @@ bool BlockWalk::follow_link() {
   const std::optional<Successor> next = successor_of(k);
   if (!next) return false;
   const std::uint64_t size = storage_.size();
-  const std::uint64_t own_end = blocks_[k].offset + (blocks_[k].plain ? kBlockHeaderBytes : geometry_.block_bytes(k));
+  const std::uint64_t own_end =
+      blocks_[k].offset + (blocks_[k].plain ? kBlockHeaderBytes : geometry_.block_bytes(k));
   const std::uint64_t needed = blocks_[k].plain ? kBlockHeaderBytes : geometry_.block_bytes(k + 1);
   if (next->offset < own_end || next->offset > size || size - next->offset < needed) {
     // Links are written before the file is synced: past the end, it is a link that outlived its block in a
@@ -79,8 +80,7 @@ std::optional<BlockWalk::Successor> BlockWalk::successor_of(std::uint64_t k) con
     return Successor{block.plain->next, block.plain->slots.back().row_end};
   }
   const std::uint32_t capacity = geometry_.capacity(k);
-  const Bytes bytes =
-      storage_.read_at(slot_offset(k, capacity - 1), 2 * kSlotBytes, scratch(Stage::Record));
+  const Bytes bytes = storage_.read_at(slot_offset(k, capacity - 1), 2 * kSlotBytes, scratch(Stage::Record));
   if (bytes.size() < 2 * kSlotBytes) return std::nullopt;
   const auto link = parse_slot(bytes.data() + kSlotBytes, salt_, kLinkKey | k);
   if (link && link->has(slot_flags::kLink)) return Successor{link->offset, link->row_end};
@@ -130,9 +130,9 @@ std::vector<std::optional<Slot>> BlockWalk::read_slots(std::uint64_t first, std:
       }
       continue;
     }
-    const Bytes bytes = k < blocks_.size()
-                            ? storage_.read_at(slot_offset(k, position), run * kSlotBytes, scratch(Stage::Record))
-                            : Bytes{};
+    const Bytes bytes = k < blocks_.size() ? storage_.read_at(slot_offset(k, position), run * kSlotBytes,
+                                                              scratch(Stage::Record))
+                                           : Bytes{};
     for (std::size_t i = 0; i < run; ++i) {
       const bool there = (i + 1) * kSlotBytes <= bytes.size();
       slots.push_back(there ? chunk_slot(bytes.data() + i * kSlotBytes, salt_, chunk + i) : std::nullopt);
@@ -148,8 +148,8 @@ std::optional<BlockWalk::Tail> BlockWalk::find_clean_tail() const {
     const Bytes bytes = storage_.read_at(slot_offset(k, position), kSlotBytes, scratch(Stage::Record));
     return bytes.size() < kSlotBytes || is_zero_slot(bytes.data());
   };
-  std::uint64_t low = 0;                               // every slot before is in use
-  std::uint64_t high = std::uint64_t{capacity} + 1;    // the link position is the last one
+  std::uint64_t low = 0;                             // every slot before is in use
+  std::uint64_t high = std::uint64_t{capacity} + 1;  // the link position is the last one
   while (low < high) {
     const std::uint64_t middle = low + (high - low) / 2;
     if (is_zero(middle)) {
@@ -190,8 +190,10 @@ BlockWalk::Tail BlockWalk::scan_tail() const {
   found.reserve(static_cast<std::size_t>(capacity) + 1);
   std::size_t used = 0;  // after the last slot that proves durability: what is damaged before it is damage
   while (found.size() <= capacity) {
-    const std::size_t batch = std::min<std::size_t>(kScanSlots, static_cast<std::size_t>(capacity) + 1 - found.size());
-    const Bytes bytes = storage_.read_at(slot_offset(k, found.size()), batch * kSlotBytes, scratch(Stage::Record));
+    const std::size_t batch =
+        std::min<std::size_t>(kScanSlots, static_cast<std::size_t>(capacity) + 1 - found.size());
+    const Bytes bytes =
+        storage_.read_at(slot_offset(k, found.size()), batch * kSlotBytes, scratch(Stage::Record));
     for (std::size_t i = 0; i < batch; ++i) {
       const std::uint64_t position = found.size();
       const std::uint64_t key = position == capacity ? kLinkKey | k : first + position;
@@ -254,7 +256,8 @@ CommittedEnd BlockWalk::find_end() const {
   const Tail tail = clean ? std::move(*clean) : scan_tail();
   const std::uint64_t first = geometry_.first_chunk(k);
   const auto slot_at = [&](std::uint64_t chunk) {
-    return chunk >= first ? tail.slots[static_cast<std::size_t>(chunk - first)] : read_slots(chunk, 1).front();
+    return chunk >= first ? tail.slots[static_cast<std::size_t>(chunk - first)]
+                          : read_slots(chunk, 1).front();
   };
   // Whole appends only: step back over chunks of one that has no END yet.
   std::uint64_t n = tail.unbroken_chunks;

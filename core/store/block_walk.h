@@ -31,8 +31,8 @@ struct CommittedEnd {
 
 class BlockWalk {
  public:
-  // Follows the links from the first block. Throws Truncated when that is not all there, or a sealed block links
-  // past the end.
+  // Follows the links from the first block. Throws Truncated when that is not all there, or a sealed block
+  // links past the end.
   BlockWalk(const Storage& storage, const Metadata& metadata, std::uint64_t first_block);
 
   const std::vector<Block>& blocks() const noexcept { return blocks_; }
@@ -61,8 +61,8 @@ class BlockWalk {
   };
   Tail scan_tail() const;
 
-  // Forgets the blocks in which none of the first `chunks` chunks is: a writer that takes back an append gives
-  // its successor's blocks other places.
+  // Forgets the blocks in which none of the first `chunks` chunks is: a writer that takes back an append
+  // gives its successor's blocks other places.
   void forget_blocks_after(std::uint64_t chunks);
 
   // Looks whether block `blocks().size() - 1`, full by now, got a successor, and adds it.

@@ -5,6 +5,8 @@
 #include <memory>
 #include <vector>
 
+#include "core/storage/fork_gate.h"
+
 namespace cdd {
 namespace {
 
@@ -48,6 +50,7 @@ const ChunkIndex::Page& ChunkIndex::page_with(std::uint64_t chunk) const {
     const Page* const page = page_pointer(number).load(std::memory_order_acquire);
     if (page != nullptr && page->filled.load(std::memory_order_acquire) > chunk % kPageEntries) return *page;
   }
+  const ForkGate gate;
   const std::lock_guard lock(mutex_);
   return load_page(number, chunks());
 }
@@ -151,6 +154,7 @@ std::uint64_t ChunkIndex::chunk_of_row(std::uint64_t row) const {
 }
 
 bool ChunkIndex::refresh() {
+  const ForkGate gate;
   const std::lock_guard lock(mutex_);
   const BlockGeometry& geometry = walk_.geometry();
   const std::uint64_t before = chunks();

@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/storage/file.h"
+#include "core/storage/fork_gate.h"
 
 #if defined(CDD_HAS_TBB)
 #include <tbb/global_control.h>
@@ -52,6 +53,7 @@ std::shared_ptr<tbb::task_arena> arena(unsigned threads) {
   static std::mutex mutex;
   static std::shared_ptr<tbb::task_arena> current;
   static std::uint64_t owner = 0;
+  const ForkGate gate;
   const std::lock_guard lock(mutex);
   if (current && owner != process_id()) {
     // Inherited by fork without its threads: taking it apart would wait for them, so it is left as it is.

@@ -18,12 +18,14 @@ std::vector<std::byte> read_entries(const Storage& storage, std::uint64_t offset
                         load<std::uint64_t>(head.data() + kBlockHashAt + 8)};
   const std::size_t limit = kBlockHeaderBytes + compress_bound(Compressor::Lz4, entries_bytes);
   const bool lz4 = type == BlockType::OffsetsLz4;
-  const bool fits = lz4 ? size >= kBlockHeaderBytes && size <= limit : size == kBlockHeaderBytes + entries_bytes;
+  const bool fits =
+      lz4 ? size >= kBlockHeaderBytes && size <= limit : size == kBlockHeaderBytes + entries_bytes;
   if (!fits) {
     fail(ErrorCode::Corrupt, "%s: index block at 0x%llx has %u bytes for %zu offsets", storage.name().c_str(),
          static_cast<unsigned long long>(offset), size, entries_bytes / kOffsetBytes);
   }
-  const Bytes body = read_exactly(storage, offset + kBlockHeaderBytes, size - kBlockHeaderBytes, scratch(Stage::Record));
+  const Bytes body =
+      read_exactly(storage, offset + kBlockHeaderBytes, size - kBlockHeaderBytes, scratch(Stage::Record));
   if (hash128(body) != hash) {
     fail(ErrorCode::Checksum, "%s: index block at 0x%llx does not match its hash", storage.name().c_str(),
          static_cast<unsigned long long>(offset));
@@ -34,7 +36,8 @@ std::vector<std::byte> read_entries(const Storage& storage, std::uint64_t offset
 }
 
 // The slot that a slot block would hold for the record at `offset`. All of a plain block was durable.
-Slot slot_of_record(const Storage& storage, const ChunkPlace& place, std::uint64_t offset, std::uint64_t row_begin) {
+Slot slot_of_record(const Storage& storage, const ChunkPlace& place, std::uint64_t offset,
+                    std::uint64_t row_begin) {
   const Bytes head = read_exactly(storage, offset, kMinRecordBytes, scratch(Stage::Record));
   const auto size = load<std::uint32_t>(head.data());
   if (size < kMinRecordBytes || size > storage.size() - offset) {
@@ -60,7 +63,8 @@ bool is_plain_block(const std::byte* block_header, std::uint32_t capacity) noexc
 
 PlainBlock read_plain_block(const Storage& storage, std::uint64_t offset, std::uint32_t capacity,
                             std::uint64_t row_begin, ChunkPlace place) {
-  const std::vector<std::byte> entries = read_entries(storage, offset, kOffsetBytes * (std::size_t{capacity} + 1));
+  const std::vector<std::byte> entries =
+      read_entries(storage, offset, kOffsetBytes * (std::size_t{capacity} + 1));
   PlainBlock block;
   block.next = load<std::uint64_t>(entries.data() + kOffsetBytes * capacity);
   // Increasing offsets within the file also bound how many there are, which LZ4 would let a small file claim.
@@ -70,8 +74,9 @@ PlainBlock read_plain_block(const Storage& storage, std::uint64_t offset, std::u
     const auto record = load<std::uint64_t>(entries.data() + kOffsetBytes * i);
     if (record == 0) break;
     if (record < least || record >= file_bytes) {
-      fail(ErrorCode::Corrupt, "%s: index block at 0x%llx says that a record is at 0x%llx", storage.name().c_str(),
-           static_cast<unsigned long long>(offset), static_cast<unsigned long long>(record));
+      fail(ErrorCode::Corrupt, "%s: index block at 0x%llx says that a record is at 0x%llx",
+           storage.name().c_str(), static_cast<unsigned long long>(offset),
+           static_cast<unsigned long long>(record));
     }
     least = record + kMinRecordBytes;
     try {
@@ -84,8 +89,8 @@ PlainBlock read_plain_block(const Storage& storage, std::uint64_t offset, std::u
     ++place.number;
   }
   if (block.next != 0 && block.slots.size() < capacity) {
-    fail(ErrorCode::Corrupt, "%s: index block at 0x%llx has a successor and is not full", storage.name().c_str(),
-         static_cast<unsigned long long>(offset));
+    fail(ErrorCode::Corrupt, "%s: index block at 0x%llx has a successor and is not full",
+         storage.name().c_str(), static_cast<unsigned long long>(offset));
   }
   return block;
 }

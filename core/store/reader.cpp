@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/format/record.h"
+#include "core/storage/fork_gate.h"
 #include "core/store/executor.h"
 
 namespace cdd {
@@ -45,7 +46,8 @@ void Reader::load_layout() {
   if (layout_.is_set()) {
     layout_known_.store(true, std::memory_order_release);
   } else if (index_.durable_chunks() > 0) {
-    fail(ErrorCode::Checksum, "%s: all %llu chunks are damaged, and nothing else tells the dtype and shape of its rows",
+    fail(ErrorCode::Checksum,
+         "%s: all %llu chunks are damaged, and nothing else tells the dtype and shape of its rows",
          storage_->name().c_str(), ull{index_.chunks()});
   }
 }
@@ -71,8 +73,8 @@ void Reader::read_into(RowRange range, MutableBytes out) const {
   const std::uint64_t row_bytes = layout().row_bytes();
   std::uint64_t bytes = 0;
   if (!checked_mul(range.count, row_bytes, &bytes) || bytes != out.size()) {
-    fail(ErrorCode::InvalidArgument, "%llu rows of %llu bytes do not fit a buffer of %zu bytes", ull{range.count},
-         ull{row_bytes}, out.size());
+    fail(ErrorCode::InvalidArgument, "%llu rows of %llu bytes do not fit a buffer of %zu bytes",
+         ull{range.count}, ull{row_bytes}, out.size());
   }
   if (range.count == 0) return;
   if (out.size() >= kParallelBytes && threads() > 1) {
@@ -164,6 +166,7 @@ void Reader::decode(const OpenChunk& chunk, RowRange range, std::byte* out, Veri
 }
 
 bool Reader::first_touch(std::uint64_t chunk) const {
+  const ForkGate gate;
   const std::lock_guard lock(touched_mutex_);
   if (touched_.size() <= chunk) touched_.resize(static_cast<std::size_t>(chunk) + 1);
   const bool first = !touched_[static_cast<std::size_t>(chunk)];
@@ -194,6 +197,7 @@ ChunkInfo Reader::chunk_info(std::uint64_t chunk) const {
 }
 
 bool Reader::refresh() {
+  const ForkGate gate;
   const std::lock_guard lock(refresh_mutex_);
   const std::uint64_t before = rows();
   index_.refresh();

@@ -1,6 +1,7 @@
 #include "core/store/writer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 
 #include "core/codec/plan.h"
@@ -18,6 +19,14 @@ constexpr std::size_t kPendingBytes = std::size_t{4} << 20;
 constexpr std::uint64_t kMaxAutoRawBytes = std::uint64_t{512} << 10;
 
 void check_options(const WriterOptions& options) {
+  check_plan_name(options.codec);
+  if (options.level < 1 || options.level > 22) {
+    fail(ErrorCode::InvalidArgument, "level %d is not one of zstd's 1 to 22", options.level);
+  }
+  if (!(options.float16.size_scale > 0) || !std::isfinite(options.float16.size_scale)) {
+    fail(ErrorCode::InvalidArgument, "size_scale %g is not a positive number",
+         static_cast<double>(options.float16.size_scale));
+  }
   if (options.chunk_rows == 0 && options.chunk_bytes == 0) {
     fail(ErrorCode::InvalidArgument, "chunk_bytes must be at least 1");
   }
@@ -102,18 +111,24 @@ Writer::Writer(std::shared_ptr<Storage> storage, const WriterOptions& options, H
 
 Writer::~Writer() {
   try {
-    if (process_id() == process_) close();
+    close();
   } catch (...) {
     // Nobody is left to tell. What was committed stays, recovery sees to the rest.
   }
 }
 
+// In a forked child the mutex may be held for ever, by a thread that only the parent has: it is not touched
+// there.
+std::unique_lock<std::mutex> Writer::lock() const {
+  if (process_id() != process_) {
+    fail(ErrorCode::Closed, "this writer belongs to process %llu, a fork cannot use it",
+         static_cast<unsigned long long>(process_));
+  }
+  return std::unique_lock(mutex_);
+}
+
 void Writer::check_usable() const {
   if (!storage_) fail(ErrorCode::Closed, "the writer is closed");
-  if (process_id() != process_) {
-    fail(ErrorCode::Closed, "this writer of %s belongs to process %llu, a fork cannot use it",
-         storage_->name().c_str(), static_cast<unsigned long long>(process_));
-  }
   if (index_.is_poisoned()) {
     fail(ErrorCode::Closed,
          "the writer of %s failed before and cannot go on: close it and open the file again",
@@ -137,8 +152,8 @@ void Writer::fix_layout(const RowLayout& layout) {
   layout_ = layout;
 }
 
-// Runs `work`, which encodes and writes one whole append; on failure takes back all it did to the file, the tail,
-// the layout and the casts. What else work changes in memory, it changes last and without throwing.
+// Runs `work`, which encodes and writes one whole append; on failure takes back all it did to the file, the
+// tail, the layout and the casts. What else work changes in memory, it changes last and without throwing.
 template <class Work>
 void Writer::whole_or_nothing(Work&& work) {
   const std::size_t tail_bytes = tail_.size();
@@ -158,7 +173,7 @@ void Writer::whole_or_nothing(Work&& work) {
 }
 
 void Writer::append(const RowLayout& layout, Bytes rows, std::uint64_t n_rows) {
-  const std::lock_guard lock(mutex_);
+  const auto locked = lock();
   check_usable();
   if (n_rows == 0 && !layout_.is_set()) return;  // no rows decide nothing
   if (n_rows == 0) return fix_layout(layout);
@@ -175,6 +190,8 @@ void Writer::append(const RowLayout& layout, Bytes rows, std::uint64_t n_rows) {
       done = total;
     }
     if (done == 0) {
+      // take() may have lengthened it for a chunk that was refused.
+      tail_.resize(static_cast<std::size_t>(tail_rows_ * layout_.row_bytes()));
       tail_.insert(tail_.end(), rows.begin(), rows.end());
     } else {
       const Bytes rest = take(rows, done, total - done);
@@ -255,47 +272,49 @@ void Writer::keep_promise() {
 }
 
 void Writer::flush() {
-  const std::lock_guard lock(mutex_);
+  const auto locked = lock();
   check_usable();
   whole_or_nothing([&] { write_tail(); });
   if (options_.durability != Durability::None && index_.uncommitted_chunks() > 0) index_.commit();
 }
 
 void Writer::close() {
-  const std::lock_guard lock(mutex_);
+  if (process_id() != process_) return;
+  const auto locked = lock();
   if (!storage_) return;
   // Whatever happens, the file and its lock are let go of.
   const std::shared_ptr<Storage> storage = std::move(storage_);
   storage_.reset();
-  if (index_.is_poisoned() || process_id() != process_) return;
+  if (index_.is_poisoned()) return;
   whole_or_nothing([&] { write_tail(); });
   index_.close();
 }
 
 bool Writer::is_closed() const noexcept {
-  const std::lock_guard lock(mutex_);
+  if (process_id() != process_) return true;
+  const std::lock_guard locked(mutex_);
   return !storage_;
 }
 
 std::uint64_t Writer::rows() const {
-  const std::lock_guard lock(mutex_);
+  const auto locked = lock();
   return index_.rows() + tail_rows_;
 }
 
 std::uint64_t Writer::chunks() const {
-  const std::lock_guard lock(mutex_);
+  const auto locked = lock();
   return index_.chunks();
 }
 
 RowLayout Writer::layout() const {
-  const std::lock_guard lock(mutex_);
+  const auto locked = lock();
   return layout_;
 }
 
 std::vector<std::byte> Writer::user_meta() const { return header_.user_meta; }
 
 CastError Writer::cast_error() const {
-  const std::lock_guard lock(mutex_);
+  const auto locked = lock();
   return cast_error_;
 }
 

@@ -2,7 +2,8 @@
 //
 // Any thread may call, one at a time gets in. A failed append leaves the store as it was before it; when that
 // cannot be had, or a sync failed, the writer is poisoned: every later call throws Closed and the file is
-// what recovery makes of it. In a forked child every call throws Closed.
+// what recovery makes of it. In a forked child every call throws Closed, but close(): that does nothing
+// there.
 #pragma once
 
 #include <chrono>
@@ -65,9 +66,9 @@ class Writer {
   // flush(), marks the file as cleanly closed, lets go of it. Again: nothing. Poisoned: only lets go.
   void close();
 
-  bool is_closed() const noexcept;
-  std::uint64_t rows() const;    // accepted, those that do not fill a chunk included
-  std::uint64_t chunks() const;  // written
+  bool is_closed() const noexcept;  // also in a forked child
+  std::uint64_t rows() const;       // accepted, those that do not fill a chunk included
+  std::uint64_t chunks() const;     // written
   RowLayout layout() const;
   std::vector<std::byte> user_meta() const;
   CastError cast_error() const;  // of all lossy chunks so far
@@ -75,6 +76,7 @@ class Writer {
  private:
   Writer(std::shared_ptr<Storage> storage, const WriterOptions& options, Header header, IndexWriter index);
 
+  std::unique_lock<std::mutex> lock() const;
   void check_usable() const;
   void fix_layout(const RowLayout& layout);
   Bytes take(Bytes rows, std::uint64_t first, std::uint64_t count);

@@ -1,6 +1,6 @@
-// Damaged files: every bit, every length, sectors, blocks and records wiped or exchanged, bytes at random. Whatever
-// happens, what is read is the right bytes or an error of the kinds that tell damage; one flipped bit costs one
-// chunk at most.
+// Damaged files: every bit, every length, sectors, blocks and records wiped or exchanged, bytes at random.
+// Whatever happens, what is read is the right bytes or an error of the kinds that tell damage; one flipped
+// bit costs one chunk at most.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -23,7 +23,8 @@ bool tells_damage(const Error& error) {
          error.code() == ErrorCode::Checksum || error.code() == ErrorCode::Unsupported;
 }
 
-// Reads all of a damaged image of `made`, chunk by chunk, and fails the test for anything but right rows or errors.
+// Reads all of a damaged image of `made`, chunk by chunk, and fails the test for anything but right rows or
+// errors.
 Found inspect(const SmallStore& made, const std::vector<std::byte>& image, Verify verify = Verify::Stored) {
   Found found;
   const auto fair = [&](const char* what, auto&& read) {
@@ -51,8 +52,8 @@ Found inspect(const SmallStore& made, const std::vector<std::byte>& image, Verif
     const bool read = fair("read", [&] { reader->read_into({first, made.chunk_rows}, rows); });
     if (!read) ++found.lost_chunks;
     if (verify == Verify::None || !read) continue;
-    EXPECT_TRUE(std::equal(rows.begin(), rows.end(), made.rows.begin() + static_cast<std::ptrdiff_t>(
-                                                         first * made.layout.row_bytes())))
+    EXPECT_TRUE(std::equal(rows.begin(), rows.end(),
+                           made.rows.begin() + static_cast<std::ptrdiff_t>(first * made.layout.row_bytes())))
         << "wrong bytes in rows from " << first;
   }
   if (found.rows >= made.chunk_rows) {
@@ -111,7 +112,8 @@ TEST_P(Damage, EveryLengthIsRightOrAnError) {
   const SmallStore made = make_small_store(GetParam(), 2, 22, true);
   const std::uint64_t all_rows = made.rows.size() / made.layout.row_bytes();
   for (std::size_t size = 0; size < made.image.size(); ++size) {
-    const Found found = inspect(made, {made.image.begin(), made.image.begin() + static_cast<std::ptrdiff_t>(size)});
+    const Found found =
+        inspect(made, {made.image.begin(), made.image.begin() + static_cast<std::ptrdiff_t>(size)});
     if (found.opened) {
       EXPECT_EQ(found.rows, all_rows) << "cut to " << size << " bytes, rows vanished without an error";
       EXPECT_GE(found.lost_chunks, 1u) << "cut to " << size << " bytes and nothing is missing";
@@ -169,7 +171,8 @@ TEST_P(Damage, RandomBytesNeverGiveWrongRows) {
   std::mt19937 random(11);
   for (int round = 0; round < 2000; ++round) {
     std::vector<std::byte> image = made.image;
-    for (auto i = 1 + random() % 20; i-- > 0;) image[random() % image.size()] = static_cast<std::byte>(random());
+    for (auto i = 1 + random() % 20; i-- > 0;)
+      image[random() % image.size()] = static_cast<std::byte>(random());
     if (round % 4 == 0) image.resize(random() % image.size());
     inspect(made, image);
     if (HasFailure()) return;
@@ -222,8 +225,9 @@ TEST_P(Damage, AppendingToADamagedFileKeepsItsRows) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Layouts, Damage, testing::ValuesIn(layouts()),
-                         [](const auto& info) { return "Dtype" + std::to_string(info.param.dtype().code()); });
+INSTANTIATE_TEST_SUITE_P(Layouts, Damage, testing::ValuesIn(layouts()), [](const auto& info) {
+  return "Dtype" + std::to_string(info.param.dtype().code());
+});
 
 }  // namespace
 }  // namespace cdd

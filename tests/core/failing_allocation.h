@@ -1,5 +1,5 @@
-// Makes one allocation of this thread fail with std::bad_alloc. failing_allocation.cpp replaces operator new of the
-// program that it is linked into.
+// Makes one allocation of this thread fail with std::bad_alloc. failing_allocation.cpp replaces operator new
+// of the program that it is linked into.
 #pragma once
 
 namespace cdd {

@@ -1,5 +1,6 @@
-// Calls that fail: storage and memory. A writer whose call failed is as before it, or poisoned and says so; what was
-// acknowledged is in the file, and what is in it is a prefix of what was appended. A reader whose call failed reads on.
+// Calls that fail: storage and memory. A writer whose call failed is as before it, or poisoned and says so;
+// what was acknowledged is in the file, and what is in it is a prefix of what was appended. A reader whose
+// call failed reads on.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -42,7 +43,8 @@ class Ledger {
   Ledger(Durability durability, std::shared_ptr<Storage> storage, std::shared_ptr<MemoryStorage> disk)
       : options_(options_of(durability)), storage_(std::move(storage)), disk_(std::move(disk)) {}
 
-  // Runs `call`; returns false when it failed, which must be with os_errno or, when that is 0, for want of memory.
+  // Runs `call`; returns false when it failed, which must be with os_errno or, when that is 0, for want of
+  // memory.
   bool attempt(const std::function<void()>& call) {
     try {
       const FailingAllocation::Scope scope;
@@ -157,13 +159,17 @@ class Ledger {
       return true;
     }
   }
-  void accept(const std::vector<std::byte>& rows) { accepted_.insert(accepted_.end(), rows.begin(), rows.end()); }
+  void accept(const std::vector<std::byte>& rows) {
+    accepted_.insert(accepted_.end(), rows.begin(), rows.end());
+  }
   // A poisoned writer closes without a word and changes nothing.
   void give_up() {
     std::vector<std::byte> before;
     disk_->visit([&](Bytes bytes) { before.assign(bytes.begin(), bytes.end()); });
     EXPECT_NO_THROW(writer_->close());
-    disk_->visit([&](Bytes bytes) { EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), before.begin(), before.end())); });
+    disk_->visit([&](Bytes bytes) {
+      EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), before.begin(), before.end()));
+    });
     writer_.reset();
     take_over();
   }
@@ -187,14 +193,15 @@ class Ledger {
   std::uint64_t acknowledged_ = 0;
 };
 
-const Durability kDurabilities[] = {Durability::None, Durability::Commit, Durability::Batch, Durability::Always};
+const Durability kDurabilities[] = {Durability::None, Durability::Commit, Durability::Batch,
+                                    Durability::Always};
 
 TEST(Faults, EveryCallOfAWriterMayFail) {
   const Fault faults[] = {
-      {Fault::Call::Read, EIO, false, false},   {Fault::Call::Read, EIO, false, true},
-      {Fault::Call::Write, EIO, false, false},  {Fault::Call::Write, ENOSPC, false, true},
-      {Fault::Call::Write, ENOSPC, true, false}, {Fault::Call::Write, EIO, true, true},
-      {Fault::Call::Sync, EIO, false, false},   {Fault::Call::Sync, EIO, false, true},
+      {Fault::Call::Read, EIO, false, false},        {Fault::Call::Read, EIO, false, true},
+      {Fault::Call::Write, EIO, false, false},       {Fault::Call::Write, ENOSPC, false, true},
+      {Fault::Call::Write, ENOSPC, true, false},     {Fault::Call::Write, EIO, true, true},
+      {Fault::Call::Sync, EIO, false, false},        {Fault::Call::Sync, EIO, false, true},
       {Fault::Call::Truncate, ENOSPC, false, false}, {Fault::Call::Truncate, EIO, false, true},
   };
   int points = 0;
@@ -210,8 +217,8 @@ TEST(Faults, EveryCallOfAWriterMayFail) {
         faulty->repair();
         ledger.check();
         if (testing::Test::HasFailure()) {
-          FAIL() << "durability " << static_cast<int>(durability) << ", call " << static_cast<int>(fault.call) << " number "
-                 << nth << (fault.half ? ", half" : "") << (fault.for_good ? ", for good" : "");
+          FAIL() << "durability " << static_cast<int>(durability) << ", call " << static_cast<int>(fault.call)
+                 << " number " << nth << (fault.half ? ", half" : "") << (fault.for_good ? ", for good" : "");
         }
         if (!faulty->has_failed()) break;
         EXPECT_GT(ledger.failures, 0) << "a failure was swallowed";
@@ -227,10 +234,12 @@ TEST(Faults, EveryReadOfAReaderMayFail) {
   const auto disk = std::make_shared<MemoryStorage>();
   const auto all = rows_of(0, 40, 0);
   auto writer = Writer::create(disk, options_of(Durability::Commit));
-  for (std::uint64_t row = 0; row < 20; row += 4) writer->append(layout(), Bytes(all).subspan(row * kRowBytes, 4 * kRowBytes), 4);
+  for (std::uint64_t row = 0; row < 20; row += 4)
+    writer->append(layout(), Bytes(all).subspan(row * kRowBytes, 4 * kRowBytes), 4);
   std::vector<std::byte> early;
   disk->visit([&](Bytes bytes) { early.assign(bytes.begin(), bytes.end()); });
-  for (std::uint64_t row = 20; row < 40; row += 4) writer->append(layout(), Bytes(all).subspan(row * kRowBytes, 4 * kRowBytes), 4);
+  for (std::uint64_t row = 20; row < 40; row += 4)
+    writer->append(layout(), Bytes(all).subspan(row * kRowBytes, 4 * kRowBytes), 4);
 
   int points = 0;
   for (const bool for_good : {false, true}) {

@@ -15,7 +15,7 @@ struct Fault {
   enum class Call { Read, Write, Sync, Truncate };
   Call call = Call::Read;
   int os_errno = EIO;
-  bool half = false;     // a write leaves its first half behind
+  bool half = false;  // a write leaves its first half behind
   bool for_good = false;
 };
 

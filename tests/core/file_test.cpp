@@ -1,5 +1,5 @@
-// FileStorage above system calls that are interrupted, cut short or refused. The calls are replaced by functions of the
-// same name in this program, which the loader prefers to the C library's; Linux only.
+// FileStorage above system calls that are interrupted, cut short or refused. The calls are replaced by
+// functions of the same name in this program, which the loader prefers to the C library's; Linux only.
 #include <gtest/gtest.h>
 
 #if defined(__linux__)
@@ -27,8 +27,9 @@ enum class Call { Read, Write, Sync, Truncate, Lock };
 struct Plan {
   bool armed = false;
   Call call = Call::Read;
-  int os_errno = 0;      // 0: the call does part of its work
-  bool every_other = false;  // interrupts and short counts: each call again and again; else call number `left`, once
+  int os_errno = 0;  // 0: the call does part of its work
+  bool every_other =
+      false;  // interrupts and short counts: each call again and again; else call number `left`, once
   int left = 0;
   int failures = 0;
 };
@@ -106,7 +107,8 @@ class File : public testing::Test {
     options.durability = Durability::Always;
     const auto writer = Writer::create_file(path_, true, options);
     const Bytes bytes = std::as_bytes(std::span(all_));
-    for (std::size_t row = 0; row < 40; row += 8) writer->append(layout(), bytes.subspan(row * 400, 8 * 400), 8);
+    for (std::size_t row = 0; row < 40; row += 8)
+      writer->append(layout(), bytes.subspan(row * 400, 8 * 400), 8);
     writer->close();
     Writer::open_file(path_, options)->close();
   }
@@ -119,7 +121,8 @@ class File : public testing::Test {
   }
   bool is_folder_clean() const {
     const auto files = std::filesystem::directory_iterator(folder_);
-    return std::all_of(begin(files), end(files), [&](const auto& entry) { return entry.path().string() == path_; });
+    return std::all_of(begin(files), end(files),
+                       [&](const auto& entry) { return entry.path().string() == path_; });
   }
 
   std::filesystem::path folder_;
@@ -131,8 +134,8 @@ TEST_F(File, InterruptedAndShortCallsAreGoneOnWith) {
   const struct {
     Call call;
     int os_errno;
-  } nuisances[] = {{Call::Read, EINTR}, {Call::Read, 0},          {Call::Write, EINTR}, {Call::Write, 0},
-                   {Call::Lock, EINTR}, {Call::Truncate, EINTR}};
+  } nuisances[] = {{Call::Read, EINTR}, {Call::Read, 0},     {Call::Write, EINTR},
+                   {Call::Write, 0},    {Call::Lock, EINTR}, {Call::Truncate, EINTR}};
   for (const auto& nuisance : nuisances) {
     plan = {true, nuisance.call, nuisance.os_errno, true, 0, 0};
     write();
@@ -168,7 +171,8 @@ TEST_F(File, RefusedCallsAreErrorsAndLeaveTheOldFileOrTheNewOne) {
           reader.read_into({0, reader.rows()}, std::as_writable_bytes(std::span(found)));
           EXPECT_TRUE(std::equal(found.begin(), found.end(), all_.begin()));
         }
-        ASSERT_FALSE(HasFailure()) << "call " << static_cast<int>(call) << ", error " << os_errno << ", number " << nth;
+        ASSERT_FALSE(HasFailure()) << "call " << static_cast<int>(call) << ", error " << os_errno
+                                   << ", number " << nth;
         if (!struck) break;
         // The sync of the directory is the one call whose failure says nothing about the file.
         EXPECT_TRUE(failed || call == Call::Sync);

@@ -1,5 +1,5 @@
-// Files whose checks hold and whose numbers lie: what a stranger can write who knows the format. They may carry wrong
-// rows, but must not crash, hang, read or write outside, or allocate for more than the limits.
+// Files whose checks hold and whose numbers lie: what a stranger can write who knows the format. They may
+// carry wrong rows, but must not crash, hang, read or write outside, or allocate for more than the limits.
 #include <gtest/gtest.h>
 
 #include "core/store/reader.h"
@@ -60,7 +60,8 @@ void exercise(const SmallStore& made) {
 TEST(Hostile, ACleanCloseOfRowsWithoutChunks) {
   for (const std::uint64_t rows : {std::uint64_t{1}, std::uint64_t{1} << 40, ~std::uint64_t{0}}) {
     SmallStore made = make_small_store(layout(), 2, 1, true, 8);
-    for (std::uint64_t at = 0; at < 9; ++at) std::memset(made.image.data() + made.first_block + 22 + 32 * at, 0, 32);
+    for (std::uint64_t at = 0; at < 9; ++at)
+      std::memset(made.image.data() + made.first_block + 22 + 32 * at, 0, 32);
     forge(made, 0, {made.image.size(), rows, 0, 0, kCommit}, 0);
     Reader reader(std::make_shared<ViewStorage>(made.image, "hostile"));
     EXPECT_EQ(reader.rows(), 0u);
@@ -82,13 +83,22 @@ TEST(Hostile, ACleanCloseOfMoreRowsThanTheChunksHave) {
 }
 
 TEST(Hostile, SlotsThatPointAnywhere) {
-  const std::uint64_t odd[] = {0, 1, 43, 64, 1u << 20, std::uint64_t{1} << 31, std::uint64_t{1} << 62,
-                               ~std::uint64_t{0} - 100, ~std::uint64_t{0}};
+  const std::uint64_t odd[] = {0,
+                               1,
+                               43,
+                               64,
+                               1u << 20,
+                               std::uint64_t{1} << 31,
+                               std::uint64_t{1} << 62,
+                               ~std::uint64_t{0} - 100,
+                               ~std::uint64_t{0}};
   for (const std::uint64_t offset : odd) {
     for (const std::uint64_t row_end : odd) {
       for (const std::uint64_t size : {0u, 44u, 100u, 0x80000000u, 0xffffffffu}) {
         SmallStore made = make_small_store(layout(), 2, 5, false, 8);
-        forge(made, 2, {offset, row_end, static_cast<std::uint32_t>(size), 1, slot_flags::kEnd | slot_flags::kSynced}, 2);
+        forge(made, 2,
+              {offset, row_end, static_cast<std::uint32_t>(size), 1, slot_flags::kEnd | slot_flags::kSynced},
+              2);
         exercise(made);
       }
     }
@@ -97,8 +107,9 @@ TEST(Hostile, SlotsThatPointAnywhere) {
 
 TEST(Hostile, LinksThatPointAnywhere) {
   const SmallStore good = make_small_store(layout(), 2, 5, true, 4);
-  for (const std::uint64_t offset : {std::uint64_t{0}, good.first_block, good.first_block + 22 + 32 * 5,
-                                     std::uint64_t{good.image.size()}, ~std::uint64_t{0}, ~std::uint64_t{0} - 200}) {
+  for (const std::uint64_t offset :
+       {std::uint64_t{0}, good.first_block, good.first_block + 22 + 32 * 5, std::uint64_t{good.image.size()},
+        ~std::uint64_t{0}, ~std::uint64_t{0} - 200}) {
     for (const std::uint64_t rows : {std::uint64_t{0}, ~std::uint64_t{0}}) {
       SmallStore made = good;
       forge(made, 4, {offset, rows, 0, 0, slot_flags::kLink}, kLinkKey);

@@ -1,5 +1,5 @@
-// Readers beside a writer: threads that read and refresh while it appends, and readers that outlive appends which
-// were taken back. Run under ThreadSanitizer too (-DCDD_SANITIZE=thread).
+// Readers beside a writer: threads that read and refresh while it appends, and readers that outlive appends
+// which were taken back. Run under ThreadSanitizer too (-DCDD_SANITIZE=thread).
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -87,7 +87,9 @@ void read_while_writing(const Live& live, std::uint64_t rows, unsigned readers) 
 
 class TemporaryPath {
  public:
-  TemporaryPath() : path_((std::filesystem::temp_directory_path() / ("cdd-live-" + std::to_string(process_id()))).string()) {}
+  TemporaryPath()
+      : path_((std::filesystem::temp_directory_path() / ("cdd-live-" + std::to_string(process_id())))
+                  .string()) {}
   ~TemporaryPath() { std::filesystem::remove(path_); }
   const std::string& path() const { return path_; }
 
@@ -99,23 +101,25 @@ constexpr std::uint64_t kRows = 12000;
 
 TEST(Live, ReadersOfMemory) {
   const auto memory = std::make_shared<MemoryStorage>();
-  read_while_writing({[&](const WriterOptions& options) { return Writer::create(memory, options); },
-                      [&] { return memory; }},
-                     kRows, 4);
+  read_while_writing(
+      {[&](const WriterOptions& options) { return Writer::create(memory, options); }, [&] { return memory; }},
+      kRows, 4);
 }
 
 TEST(Live, ReadersOfAFile) {
   const TemporaryPath file;
-  read_while_writing({[&](const WriterOptions& options) { return Writer::create_file(file.path(), false, options); },
-                      [&] { return FileStorage::open(file.path(), FileStorage::Access::Read); }},
-                     kRows, 4);
+  read_while_writing(
+      {[&](const WriterOptions& options) { return Writer::create_file(file.path(), false, options); },
+       [&] { return FileStorage::open(file.path(), FileStorage::Access::Read); }},
+      kRows, 4);
 }
 
 TEST(Live, ReadersOfAMap) {
   const TemporaryPath file;
-  read_while_writing({[&](const WriterOptions& options) { return Writer::create_file(file.path(), false, options); },
-                      [&] { return MappedStorage::open(file.path()); }},
-                     kRows, 4);
+  read_while_writing(
+      {[&](const WriterOptions& options) { return Writer::create_file(file.path(), false, options); },
+       [&] { return MappedStorage::open(file.path()); }},
+      kRows, 4);
 }
 
 // Calls `after_write` after every write.
@@ -141,8 +145,8 @@ class WatchedStorage final : public Storage {
   std::function<void()> after_write_;
 };
 
-// A reader looks after every write, also of appends that fail and are taken back: it must see whole appends only and
-// find all that follows, although blocks then come to stand in other places.
+// A reader looks after every write, also of appends that fail and are taken back: it must see whole appends
+// only and find all that follows, although blocks then come to stand in other places.
 TEST(Live, ReaderSurvivesAppendsThatAreTakenBack) {
   for (int failing = 0; failing < 30; ++failing) {
     const auto inner = std::make_shared<RecordingStorage>();

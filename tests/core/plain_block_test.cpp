@@ -1,5 +1,5 @@
-// Index blocks of types 0 and 1, which this version reads and never writes: files built by hand, byte by byte as
-// docs/format.md has them.
+// Index blocks of types 0 and 1, which this version reads and never writes: files built by hand, byte by byte
+// as docs/format.md has them.
 #include <gtest/gtest.h>
 
 #include "core/base/hash.h"
@@ -80,7 +80,8 @@ PlainFile make_plain_file(std::size_t chunks, BlockType type) {
   for (std::size_t k = 0; k < file.blocks.size(); ++k) {
     std::vector<std::uint64_t> entries(geometry.capacity(k) + 1);
     for (std::uint64_t i = 0; i < geometry.capacity(k) && geometry.first_chunk(k) + i < chunks; ++i) {
-      entries[static_cast<std::size_t>(i)] = file.records[static_cast<std::size_t>(geometry.first_chunk(k) + i)];
+      entries[static_cast<std::size_t>(i)] =
+          file.records[static_cast<std::size_t>(geometry.first_chunk(k) + i)];
     }
     entries.back() = k + 1 < file.blocks.size() ? file.blocks[k + 1] : 0;
     file.put_block(k, plain_block(entries, type));
@@ -117,7 +118,8 @@ TEST_P(PlainBlocks, AreNotAppendedTo) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::Unsupported);
   }
-  storage->visit([&](Bytes bytes) { EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), file.image.begin())); });
+  storage->visit(
+      [&](Bytes bytes) { EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), file.image.begin())); });
 }
 
 TEST_P(PlainBlocks, EveryFlippedBitIsRightOrAnError) {
@@ -143,7 +145,8 @@ TEST_P(PlainBlocks, EveryFlippedBitIsRightOrAnError) {
 }
 
 TEST_P(PlainBlocks, HostileOffsetsAreRefused) {
-  for (const std::uint64_t offset : {std::uint64_t{1}, std::uint64_t{1} << 40, ~std::uint64_t{0}, ~std::uint64_t{0} - 40}) {
+  for (const std::uint64_t offset :
+       {std::uint64_t{1}, std::uint64_t{1} << 40, ~std::uint64_t{0}, ~std::uint64_t{0} - 40}) {
     PlainFile file = make_plain_file(2, GetParam());
     file.put_block(0, plain_block({file.records[0], offset, 0, 0, 0}, GetParam()));
     EXPECT_THROW(Reader(std::make_shared<ViewStorage>(file.image, "plain")), Error) << offset;

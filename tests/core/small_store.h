@@ -15,8 +15,8 @@ namespace cdd {
 struct SmallStore {
   RowLayout layout;
   std::uint32_t chunk_rows = 0;
-  std::vector<std::byte> rows;   // all of them
-  std::vector<std::byte> image;  // of the file
+  std::vector<std::byte> rows;       // all of them
+  std::vector<std::byte> image;      // of the file
   std::vector<PendingChunk> chunks;  // record_offset is that in the file
   std::uint64_t first_block = 0;
 
@@ -49,7 +49,8 @@ inline std::vector<std::byte> small_rows(const RowLayout& layout, std::size_t n_
   if (layout.dtype() == DType(Kind::Float32)) {
     for (std::size_t i = 0; i < bytes.size() / 4; ++i) {
       const std::size_t column = i % layout.row_items();
-      store<float>(bytes.data() + 4 * i, 100.0f + static_cast<float>(column) + static_cast<float>(random() % 8) / 8);
+      store<float>(bytes.data() + 4 * i,
+                   100.0f + static_cast<float>(column) + static_cast<float>(random() % 8) / 8);
     }
   } else {
     for (auto& byte : bytes) byte = static_cast<std::byte>(random() % 32);
@@ -57,9 +58,10 @@ inline std::vector<std::byte> small_rows(const RowLayout& layout, std::size_t n_
   return bytes;
 }
 
-// `chunks` chunks, an append each, committed after every third; closed cleanly or left as a live writer leaves it.
-inline SmallStore make_small_store(const RowLayout& layout, std::uint32_t chunk_rows, std::size_t chunks, bool close,
-                                   std::uint32_t first_capacity = 4) {
+// `chunks` chunks, an append each, committed after every third; closed cleanly or left as a live writer
+// leaves it.
+inline SmallStore make_small_store(const RowLayout& layout, std::uint32_t chunk_rows, std::size_t chunks,
+                                   bool close, std::uint32_t first_capacity = 4) {
   SmallStore made;
   made.layout = layout;
   made.chunk_rows = chunk_rows;
@@ -78,11 +80,13 @@ inline SmallStore make_small_store(const RowLayout& layout, std::uint32_t chunk_
     const ChunkPlan& with = plans[plan % plans.size()];
     std::vector<std::byte> record(record_bound(layout, chunk_rows, with) + kScratchPadding);
     const Bytes rows = Bytes(made.rows).subspan(i * made.chunk_bytes(), made.chunk_bytes());
-    const EncodedChunk chunk = encode_chunk(layout, rows, chunk_rows, with, {metadata.check_salt(), i}, record);
+    const EncodedChunk chunk =
+        encode_chunk(layout, rows, chunk_rows, with, {metadata.check_salt(), i}, record);
     if (chunk.record_bytes == 0) continue;
-    writer.append(Bytes(record).first(chunk.record_bytes), {{0, chunk.record_bytes, chunk.record_check, chunk_rows}},
-                  true);
-    made.chunks.push_back({storage.size() - chunk.record_bytes, chunk.record_bytes, chunk.record_check, chunk_rows});
+    writer.append(Bytes(record).first(chunk.record_bytes),
+                  {{0, chunk.record_bytes, chunk.record_check, chunk_rows}}, true);
+    made.chunks.push_back(
+        {storage.size() - chunk.record_bytes, chunk.record_bytes, chunk.record_check, chunk_rows});
     if (++i % 3 == 0) writer.commit();
   }
   if (close) writer.close();

@@ -87,6 +87,53 @@ TEST(Store, RoundTripInMemoryWithManyBlocks) {
   for (std::uint64_t i = 0; i < reader.chunks(); ++i) reader.verify_chunk(i);
 }
 
+// Rows that shrink well make the sizer ask for longer and longer first chunks, which begin in the tail.
+TEST(Store, SmallAppendsOfWhatShrinksWell) {
+  const auto storage = std::make_shared<MemoryStorage>();
+  std::vector<float> all(150 * 3000);
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<float>(i / 150);
+  auto writer = Writer::create(MemoryStorage::lock_for_writing(storage), {});
+  for (std::size_t row = 0; row < 3000; row += 60) {
+    writer->append(book_layout(), bytes_of(all).subspan(row * 600, 60 * 600), 60);
+  }
+  writer->close();
+  expect_rows(Reader(storage), all);
+}
+
+// The clean-close slot says where the next record goes: here beyond what 32 bits can count.
+TEST(Store, OffsetsBeyond32Bits) {
+  const TemporaryFile file;
+  const std::vector<float> all = make_rows(1000);
+  WriterOptions options;
+  options.chunk_rows = 10;
+  auto writer = Writer::create_file(file.path(), true, options);
+  writer->append(book_layout(), bytes_of(all).first(500 * 600), 500);
+  writer->close();
+  writer.reset();
+  constexpr std::uint64_t kFar = std::uint64_t{5} << 30;
+  {
+    const auto storage = FileStorage::open(file.path(), FileStorage::Access::Append);
+    const Header header = read_header(*storage);
+    std::byte slot[kSlotBytes];
+    put_slot({kFar, 500, 0, 50, slot_flags::kCommit | slot_flags::kSynced}, header.metadata.check_salt(), 50,
+             slot);
+    storage->write_at(header.first_block + kBlockHeaderBytes + 50 * kSlotBytes, Bytes(slot));
+    storage->truncate(kFar);
+  }
+  writer = Writer::open_file(file.path(), {});
+  writer->append(book_layout(), bytes_of(all).subspan(500 * 600, 250 * 600), 250);
+  writer->flush();
+  const std::uint64_t flushed = std::filesystem::file_size(file.path());
+  writer->append(book_layout(), bytes_of(all).subspan(750 * 600), 250);
+  writer->close();
+  EXPECT_GT(flushed, kFar);
+  const Reader reader(FileStorage::open(file.path(), FileStorage::Access::Read));
+  EXPECT_LT(reader.chunk_info(49).offset, kFar);
+  EXPECT_GE(reader.chunk_info(50).offset, kFar);
+  expect_rows(reader, all);
+  expect_rows(Reader(MappedStorage::open(file.path())), all);
+}
+
 TEST(Store, FileAndMapReadTheSame) {
   const TemporaryFile file;
   const auto all = make_rows(1500);

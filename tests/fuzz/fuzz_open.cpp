@@ -1,5 +1,5 @@
-// libFuzzer target: open, read, recover and append to arbitrary bytes. Its mutator repairs the checks of what it
-// changed, so that the numbers behind them get their turn.
+// libFuzzer target: open, read, recover and append to arbitrary bytes. Its mutator repairs the checks of what
+// it changed, so that the numbers behind them get their turn.
 #include <random>
 
 #include "core/base/hash.h"
@@ -19,13 +19,16 @@ std::uint32_t odd_number(Random& random) {
 }
 
 void change_metadata(Metadata& metadata, Random& random) {
-  std::uint32_t dims[3] = {1 + static_cast<std::uint32_t>(random()) % 64, 1 + static_cast<std::uint32_t>(random()) % 4, 1};
+  std::uint32_t dims[3] = {1 + static_cast<std::uint32_t>(random()) % 64,
+                           1 + static_cast<std::uint32_t>(random()) % 4, 1};
   switch (random() % 4) {
     case 0:
       metadata.first_capacity = 1u << random() % 21;
       break;
     case 1:
-      succeeds([&] { metadata.layout = RowLayout(DType(static_cast<Kind>(random() % 18)), {dims, random() % 4}); });
+      succeeds([&] {
+        metadata.layout = RowLayout(DType(static_cast<Kind>(random() % 18)), {dims, random() % 4});
+      });
       break;
     case 2:
       metadata.layout = {};
@@ -44,7 +47,8 @@ void repair_slot(std::vector<std::byte>& file, std::uint64_t at, std::uint64_t k
   const bool there = slot.is_chunk() && slot.size >= kMinRecordBytes && slot.offset <= file.size() &&
                      slot.size <= file.size() - slot.offset;
   if (there) {
-    const Bytes record = Bytes(file).subspan(static_cast<std::size_t>(slot.offset), slot.size - kRecordCheckBytes);
+    const Bytes record =
+        Bytes(file).subspan(static_cast<std::size_t>(slot.offset), slot.size - kRecordCheckBytes);
     slot.record_check = check32(CheckDomain::Record, salt, key, record);
     store<std::uint32_t>(file.data() + slot.offset + record.size(), slot.record_check);
   }
@@ -63,7 +67,8 @@ void repair(std::vector<std::byte>& file, const Header& header) {
       const std::uint64_t key = i == capacity ? kLinkKey | k : geometry.first_chunk(k) + i;
       repair_slot(file, block + kBlockHeaderBytes + kSlotBytes * i, key, header.metadata.check_salt());
     }
-    const std::uint64_t next = load<std::uint64_t>(file.data() + block + kBlockHeaderBytes + kSlotBytes * capacity);
+    const std::uint64_t next =
+        load<std::uint64_t>(file.data() + block + kBlockHeaderBytes + kSlotBytes * capacity);
     if (next <= block) return;
     block = next;
   }
@@ -77,8 +82,9 @@ std::size_t mutate(std::uint8_t* data, std::size_t size, std::size_t max_size, u
   const bool known = succeeds([&] { header = read_header(view); });
   if (!known || random() % 16 == 0) return LLVMFuzzerMutate(data, size, max_size);
 
-  std::vector<std::byte> body(file.begin() + static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(header.first_block, size)),
-                              file.end());
+  std::vector<std::byte> body(
+      file.begin() + static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(header.first_block, size)),
+      file.end());
   if (random() % 16 == 0) {
     change_metadata(header.metadata, random);
   } else if (!body.empty() && random() % 2 == 0) {
@@ -86,9 +92,11 @@ std::size_t mutate(std::uint8_t* data, std::size_t size, std::size_t max_size, u
     const std::size_t at = random() % body.size() / 4 * 4 + 2;
     if (at + 4 <= body.size()) store<std::uint32_t>(body.data() + at, odd_number(random));
   } else {
-    const std::size_t room = max_size > header.first_block ? max_size - static_cast<std::size_t>(header.first_block) : 0;
+    const std::size_t room =
+        max_size > header.first_block ? max_size - static_cast<std::size_t>(header.first_block) : 0;
     body.resize(std::max(body.size(), room));
-    const std::size_t bytes = size > header.first_block ? size - static_cast<std::size_t>(header.first_block) : 0;
+    const std::size_t bytes =
+        size > header.first_block ? size - static_cast<std::size_t>(header.first_block) : 0;
     body.resize(LLVMFuzzerMutate(reinterpret_cast<std::uint8_t*>(body.data()), bytes, body.size()));
   }
   file = encode_header(header.metadata, header.user_meta);
