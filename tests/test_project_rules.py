@@ -59,7 +59,7 @@ NOT_IN_CPP = {
 }
 
 FOLDERS = ("core", "ext", "cdd", "tests", "examples", "benchmarks", "docs", "cmake", ".ci", ".github")
-TEXT = {".h", ".cpp", ".py", ".pyi", ".md", ".txt", ".cmake", ".yml", ".toml", ".json", ""}
+TEXT = {".h", ".cpp", ".py", ".pyi", ".md", ".txt", ".cmake", ".yml", ".toml", ".json"}
 SKIPPED = {"tests/test_project_rules.py"}
 
 
@@ -75,8 +75,8 @@ def files(*suffixes: str, folders: tuple[str, ...] = FOLDERS) -> list[Path]:
 
 
 def text_files() -> list[Path]:
-    top = [p for p in ROOT.iterdir() if p.is_file() and p.suffix in TEXT and p.name != ".git"]
-    return [p for p in [*files(*TEXT), *top] if name_of(p) not in SKIPPED]
+    top = [p for p in ROOT.iterdir() if p.is_file() and p.suffix in TEXT]
+    return [p for p in [*files(*TEXT), *top, ROOT / ".ci/run"] if name_of(p) not in SKIPPED]
 
 
 def includes(path: Path) -> list[str]:
