@@ -60,7 +60,7 @@ void put_metadata(const Metadata& metadata, Bytes user_meta_blob, std::byte* out
   store<std::uint32_t>(out + kFirstCapacityAt, metadata.first_capacity);
   store<std::uint32_t>(out + kMaxCapacityAt, metadata.max_capacity);
   store<std::uint32_t>(out + kGrowthAt, kGrowth);
-  store<std::uint16_t>(out + kIndexTypeAt, static_cast<std::uint16_t>(BlockType::Slots));
+  store<std::uint16_t>(out + kIndexTypeAt, static_cast<std::uint16_t>(metadata.index_type));
   const auto dims = metadata.layout.dims();
   store<std::uint16_t>(out + kDtypeAt, metadata.layout.dtype().code());
   store<std::uint32_t>(out + kRowDimsAt,
@@ -92,7 +92,8 @@ Metadata parse_metadata(Bytes bytes, Bytes user_meta_blob) {
     fail(ErrorCode::Unsupported, "the file needs features 0x%x that this version does not know",
          m.incompatible);
   }
-  if (load<std::uint16_t>(p + kIndexTypeAt) != static_cast<std::uint16_t>(BlockType::Slots)) {
+  m.index_type = static_cast<BlockType>(load<std::uint16_t>(p + kIndexTypeAt));
+  if (m.index_type != BlockType::Slots && m.index_type != BlockType::Offsets) {
     fail(ErrorCode::Unsupported, "unknown index type %u", unsigned{load<std::uint16_t>(p + kIndexTypeAt)});
   }
   std::memcpy(m.salt.data(), p + kSaltAt, m.salt.size());

@@ -19,8 +19,9 @@ struct Metadata {
   std::array<std::byte, 16> salt{};
   std::uint32_t first_capacity = kDefaultFirstCapacity;
   std::uint32_t max_capacity = kMaxCapacity;
-  RowLayout layout;              // unset: the first chunk's record fixes it
-  std::uint32_t chunk_rows = 0;  // hint: rows of a chunk as the user set them, 0 for "by bytes"
+  BlockType index_type = BlockType::Slots;  // Offsets: all blocks are of types 0 and 1, the file is read-only
+  RowLayout layout;                         // unset: the first chunk's record fixes it
+  std::uint32_t chunk_rows = 0;             // hint: rows of a chunk as the user set them, 0 for "by bytes"
   std::uint64_t max_chunk_raw_bytes = kMaxChunkRawBytes;
   std::uint64_t created_ns = 0;  // since 1970, UTC
 

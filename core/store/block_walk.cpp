@@ -23,7 +23,10 @@ bool is_commit_at(const std::optional<Slot>& slot, std::uint64_t position) {
 }  // namespace
 
 BlockWalk::BlockWalk(const Storage& storage, const Metadata& metadata, std::uint64_t first_block)
-    : storage_(storage), salt_(metadata.check_salt()), geometry_(metadata.geometry()) {
+    : storage_(storage),
+      salt_(metadata.check_salt()),
+      geometry_(metadata.geometry()),
+      is_plain_(metadata.index_type != BlockType::Slots) {
   add_block(first_block, 0);
   // Every block is written whole, as zeros, before anything leads to it.
   const std::uint64_t needed = blocks_[0].plain ? 0 : geometry_.block_bytes(0);
@@ -36,12 +39,8 @@ BlockWalk::BlockWalk(const Storage& storage, const Metadata& metadata, std::uint
 
 void BlockWalk::add_block(std::uint64_t offset, std::uint64_t row_begin) {
   Block block{offset, row_begin, std::nullopt};
-  const Bytes head = storage_.read_at(offset, kBlockHeaderBytes, scratch(Stage::Record));
-  const std::uint32_t capacity = geometry_.capacity(blocks_.size());
-  const bool looks_plain = head.size() == kBlockHeaderBytes && is_plain_block(head.data(), capacity);
-  // An open block leads to slot blocks only: behind its link may be the garbage that a crash left.
-  if (looks_plain && (blocks_.empty() || is_sealed(blocks_.size() - 1))) {
-    block.plain = read_plain_block(storage_, offset, capacity, row_begin,
+  if (is_plain_) {
+    block.plain = read_plain_block(storage_, offset, geometry_.capacity(blocks_.size()), row_begin,
                                    {salt_, geometry_.first_chunk(blocks_.size())});
   }
   blocks_.push_back(std::move(block));

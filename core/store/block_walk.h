@@ -86,6 +86,7 @@ class BlockWalk {
   const Storage& storage_;
   const std::uint64_t salt_;
   const BlockGeometry geometry_;
+  const bool is_plain_;  // all blocks are of types 0 and 1
   std::vector<Block> blocks_;
 };
 

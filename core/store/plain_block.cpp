@@ -53,14 +53,6 @@ Slot slot_of_record(const Storage& storage, const ChunkPlace& place, std::uint64
 
 }  // namespace
 
-bool is_plain_block(const std::byte* block_header, std::uint32_t capacity) noexcept {
-  const std::uint64_t entries = std::uint64_t{capacity} + 1;
-  const auto size = load<std::uint32_t>(block_header);
-  if (size == 0 || size == kBlockHeaderBytes + kSlotBytes * entries) return false;
-  if (size == kBlockHeaderBytes + kOffsetBytes * entries) return true;
-  return load<std::uint16_t>(block_header + 4) != static_cast<std::uint16_t>(BlockType::Slots);
-}
-
 PlainBlock read_plain_block(const Storage& storage, std::uint64_t offset, std::uint32_t capacity,
                             std::uint64_t row_begin, ChunkPlace place) {
   const std::vector<std::byte> entries =

@@ -17,10 +17,6 @@ struct PlainBlock {
   std::uint64_t next = 0;   // offset of the next block, 0 for none
 };
 
-// Whether `block_header` (kBlockHeaderBytes of it) is one of type 0 or 1, for a block of `capacity` chunks.
-// Type and size both tell, so that damage to one of them does not make one kind of block pass for the other.
-bool is_plain_block(const std::byte* block_header, std::uint32_t capacity) noexcept;
-
 // Reads the block at `offset`, `capacity` chunks from `place` on, after `row_begin` rows, and the records
 // themselves: rows after a record that is damaged have no numbers. Throws Corrupt, Truncated, Unsupported, or
 // Checksum when the hash of the block or a check of a record does not hold.

@@ -56,6 +56,7 @@ PlainFile make_plain_file(std::size_t chunks, BlockType type) {
   Metadata metadata;
   metadata.salt.fill(std::byte{0x77});
   metadata.first_capacity = kFirstCapacity;
+  metadata.index_type = BlockType::Offsets;
   metadata.layout = layout();
   file.put(encode_header(metadata, {}));
   const std::uint64_t first_block = file.image.size();
