@@ -191,9 +191,8 @@ Plan plan_split(const Items& items, Bytes rows, std::uint32_t n_rows, std::span<
     std::vector<Choice> choices = choose(columns, runs);
     double bits = split * kStreamHeaderBits;
     for (const Choice& c : choices) bits += c.bits * n_rows * shape.width;
-    // The estimate flatters a mixture: few bins must serve all of it.
-    constexpr double kMixtureGain = 0.9;
-    if (best.choices.empty() || bits < best_bits * kMixtureGain) {
+    constexpr double kMustGain = 0.9;  // more than an estimate errs
+    if (best.choices.empty() || bits < best_bits * kMustGain) {
       best = {split, runs.runs == 1, std::move(choices)};
       best_bits = bits;
     }
@@ -201,24 +200,27 @@ Plan plan_split(const Items& items, Bytes rows, std::uint32_t n_rows, std::span<
   return best;
 }
 
-// The numbers of streams worth trying: one for each item of a row; one for each feature (index of the last
-// dimension); one for all, unless a row is short or has few features, which then differ in kind.
-std::vector<std::uint32_t> splits_of(const RowLayout& layout, const Items& items) {
-  constexpr std::uint32_t kFew = 16;
+// The numbers of streams worth trying, the most likely one first: one for each feature (index of the last
+// dimension), one for each item of a row. Where both are possible, a few features of many levels suit short
+// chunks; only long ones are worth the sampling that tells.
+std::vector<std::uint32_t> splits_of(const RowLayout& layout, const Items& items, std::uint32_t n_rows) {
+  constexpr std::uint32_t kLongRows = 1000;
+  constexpr std::uint32_t kShortRows = 12;
+  constexpr std::uint32_t kFewItems = 16;
   const std::uint32_t item_parts = items.per_row / layout.row_items();  // 2 for complex numbers
   const std::uint32_t features = layout.dims().empty() ? item_parts : layout.dims().back() * item_parts;
-  std::vector<std::uint32_t> splits;
-  if (items.per_row <= kMaxStreams) splits.push_back(items.per_row);
-  if (features < items.per_row && features <= kMaxStreams) splits.push_back(features);
-  const bool homogeneous = items.per_row > kFew && features > kFew;
-  if (splits.empty() || (homogeneous && splits.back() != 1)) splits.push_back(1);
-  return splits;
+  if (features > kMaxStreams) return {1};
+  if (features == items.per_row || items.per_row <= kFewItems) {
+    return {n_rows < kShortRows ? 1 : items.per_row};  // a few rows do not pay for a header each
+  }
+  if (items.per_row > kMaxStreams || n_rows < kLongRows) return {features};
+  return {features, items.per_row};
 }
 
 template <class T>
 std::size_t encode_items(const RowLayout& layout, const Items& items, Bytes rows, std::uint32_t n_rows,
                          MutableBytes out) {
-  const std::vector<std::uint32_t> splits = splits_of(layout, items);
+  const std::vector<std::uint32_t> splits = splits_of(layout, items, n_rows);
   Plan plan{splits.front(), false, {}};
   if (splits.size() > 1) plan = plan_split<T>(items, rows, n_rows, splits);
 
