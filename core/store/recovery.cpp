@@ -54,11 +54,6 @@ IndexWriter IndexWriter::recover(Storage& storage, const Metadata& metadata, std
   const BlockWalk::Tail tail = walk.scan_tail();
   const std::uint64_t kept =
       tail.clean ? tail.durable_chunks : surviving_chunks(storage, writer.salt_, walk, tail);
-  if (tail.clean && tail.end > storage.size()) {
-    fail(ErrorCode::Truncated, "%s was cut: it was closed with %llu bytes and has %llu",
-         storage.name().c_str(), static_cast<unsigned long long>(tail.end),
-         static_cast<unsigned long long>(storage.size()));
-  }
 
   // The block that owns the next slot; a block that is exactly full stays the last one, without a link.
   std::uint64_t k = 0;
@@ -66,17 +61,23 @@ IndexWriter IndexWriter::recover(Storage& storage, const Metadata& metadata, std
   for (std::uint64_t i = 0; i <= k; ++i)
     writer.blocks_.push_back(walk.blocks()[static_cast<std::size_t>(i)].offset);
   std::uint64_t rows = 0;
-  std::uint64_t end = writer.blocks_.back() + geometry.block_bytes(k);
+  std::uint64_t last_end = 0;
   for (std::uint64_t chunk = kept; chunk > 0; --chunk) {
     const auto slot = walk.read_slots(chunk - 1, 1).front();
     if (!slot) continue;  // damaged but durable: the one before says what it can
     rows = slot->row_end;
-    end = std::max(end, slot->offset + slot->size);
+    if (!checked_add(slot->offset, slot->size, &last_end)) last_end = slot->offset;
     break;
   }
   if (tail.clean) {
     rows = tail.rows;
-    end = std::max(end, tail.end);
+    last_end = std::max(last_end, tail.end);
+  }
+  const std::uint64_t end = std::max(last_end, writer.blocks_.back() + geometry.block_bytes(k));
+  if (end > storage.size()) {
+    fail(ErrorCode::Truncated, "%s was cut: its last chunk ends at 0x%llx, the file at 0x%llx",
+         storage.name().c_str(), static_cast<unsigned long long>(end),
+         static_cast<unsigned long long>(storage.size()));
   }
 
   writer.restore_headers(walk, tail.clean);
