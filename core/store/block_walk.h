@@ -65,6 +65,9 @@ class BlockWalk {
   // gives its successor's blocks other places.
   void forget_blocks_after(std::uint64_t chunks);
 
+  // Whether block k's hash holds. Reads and hashes all of it.
+  bool is_sealed(std::uint64_t k) const;
+
   // Looks whether block `blocks().size() - 1`, full by now, got a successor, and adds it.
   bool follow_link();
 
@@ -74,7 +77,6 @@ class BlockWalk {
     std::uint64_t row_begin = 0;
   };
   std::optional<Successor> successor_of(std::uint64_t k) const;
-  bool is_sealed(std::uint64_t k) const;
   bool is_slot_block(std::uint64_t offset, std::uint64_t k) const;
   void add_block(std::uint64_t offset, std::uint64_t row_begin);
   std::optional<Tail> find_clean_tail() const;

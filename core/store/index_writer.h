@@ -13,6 +13,8 @@
 
 namespace cdd {
 
+class BlockWalk;
+
 // One encoded chunk of an append, its record at `record_offset` of the bytes handed over with it.
 struct PendingChunk {
   std::uint64_t record_offset = 0;
@@ -74,6 +76,7 @@ class IndexWriter {
   void seal_full_blocks();
   void undo();
   void clear_slots(std::uint64_t block, std::uint64_t from_position);
+  void restore_headers(const BlockWalk& walk, bool clean);
 
   Storage* storage_;
   std::uint64_t salt_;

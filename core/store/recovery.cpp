@@ -54,11 +54,6 @@ IndexWriter IndexWriter::recover(Storage& storage, const Metadata& metadata, std
   const BlockWalk::Tail tail = walk.scan_tail();
   const std::uint64_t kept =
       tail.clean ? tail.durable_chunks : surviving_chunks(storage, writer.salt_, walk, tail);
-  if (tail.clean && tail.end > storage.size()) {
-    fail(ErrorCode::Truncated, "%s was cut: it was closed with %llu bytes and has %llu",
-         storage.name().c_str(), static_cast<unsigned long long>(tail.end),
-         static_cast<unsigned long long>(storage.size()));
-  }
 
   // The block that owns the next slot; a block that is exactly full stays the last one, without a link.
   std::uint64_t k = 0;
@@ -66,25 +61,26 @@ IndexWriter IndexWriter::recover(Storage& storage, const Metadata& metadata, std
   for (std::uint64_t i = 0; i <= k; ++i)
     writer.blocks_.push_back(walk.blocks()[static_cast<std::size_t>(i)].offset);
   std::uint64_t rows = 0;
-  std::uint64_t end = writer.blocks_.back() + geometry.block_bytes(k);
+  std::uint64_t last_end = 0;
   for (std::uint64_t chunk = kept; chunk > 0; --chunk) {
     const auto slot = walk.read_slots(chunk - 1, 1).front();
     if (!slot) continue;  // damaged but durable: the one before says what it can
     rows = slot->row_end;
-    end = std::max(end, slot->offset + slot->size);
+    if (!checked_add(slot->offset, slot->size, &last_end)) last_end = slot->offset;
     break;
   }
   if (tail.clean) {
     rows = tail.rows;
-    end = std::max(end, tail.end);
+    last_end = std::max(last_end, tail.end);
+  }
+  const std::uint64_t end = std::max(last_end, writer.blocks_.back() + geometry.block_bytes(k));
+  if (end > storage.size()) {
+    fail(ErrorCode::Truncated, "%s was cut: its last chunk ends at 0x%llx, the file at 0x%llx",
+         storage.name().c_str(), static_cast<unsigned long long>(end),
+         static_cast<unsigned long long>(storage.size()));
   }
 
-  std::byte header[kBlockHeaderBytes];
-  put_block_header(geometry.block_bytes(k), header);
-  const std::uint64_t block = writer.blocks_.back();
-  const Bytes found = storage.read_at(block, kBlockHeaderBytes, scratch(Stage::Record));
-  if (!std::equal(found.begin(), found.end(), header, header + kBlockHeaderBytes))
-    storage.write_at(block, header);
+  writer.restore_headers(walk, tail.clean);
   const std::uint64_t position = kept - geometry.first_chunk(k);
   // A clean-close slot stays until the first append overwrites it: until then the file is as it was closed.
   writer.clear_slots(k, position + (tail.clean ? 1 : 0));
@@ -93,13 +89,25 @@ IndexWriter IndexWriter::recover(Storage& storage, const Metadata& metadata, std
   writer.at_ = {kept, rows, end, writer.blocks_.size(), true};
   writer.whole_ = writer.at_;
   writer.committed_chunks_ = kept;
-  for (std::uint64_t i = 0; i < k; ++i) {
-    const Bytes hash = storage.read_at(writer.blocks_[i] + kBlockHashAt, 16, scratch(Stage::Record));
-    const bool open = std::all_of(hash.begin(), hash.end(), [](std::byte b) { return b == std::byte{0}; });
-    if (open) writer.unsealed_.push_back(i);
-  }
   storage.sync();
   return writer;
+}
+
+// Slots may have survived a crash that took the header of their block, and seals may be torn. The last block
+// is open again, whatever it was.
+void IndexWriter::restore_headers(const BlockWalk& walk, bool clean) {
+  for (std::uint64_t k = 0; k < blocks_.size(); ++k) {
+    const std::uint64_t offset = blocks_[static_cast<std::size_t>(k)];
+    std::byte open[kBlockHeaderBytes];
+    put_block_header(geometry_.block_bytes(k), open);
+    const Bytes found = storage_->read_at(offset, kBlockHeaderBytes, scratch(Stage::Record));
+    const bool is_open = std::equal(found.begin(), found.end(), open, open + kBlockHeaderBytes);
+    const bool is_whole =
+        found.size() == kBlockHeaderBytes && std::equal(open, open + kBlockHashAt, found.data());
+    if (k != last_block() && !is_open && (clean || (is_whole && walk.is_sealed(k)))) continue;
+    if (!is_open) storage_->write_at(offset, open);
+    if (k != last_block()) unsealed_.push_back(k);
+  }
 }
 
 }  // namespace cdd
