@@ -191,6 +191,28 @@ def test_an_out_that_does_not_fit(reader: cdd.Reader) -> None:
     refused("text", TypeError, "str")
 
 
+def test_windows(reader: cdd.Reader, book: np.ndarray) -> None:
+    for starts in ([], [0], [990, 3, 3, 5, 500], np.array([7, -10], np.int16), range(0, 900, 50)):
+        want = (
+            np.stack([book[s:][:10] for s in starts]) if len(starts) else np.empty((0, 10, 50, 3), np.float32)
+        )
+        same(reader.windows(starts, 10), want)
+        out = np.zeros(want.shape, np.float32)
+        assert reader.windows(starts, 10, out=out) is out
+        same(out, want)
+    assert reader.windows([3], 0).shape == (1, 0, 50, 3)
+    for starts in ([991], [0, -9], [-1001], [1 << 40]):
+        with pytest.raises(IndexError, match="1000"):
+            reader.windows(starts, 10)
+    with pytest.raises(ValueError, match=r"\(2, 10, 50, 3\).*\(1, 10, 50, 3\)"):
+        reader.windows([0], 10, out=np.empty((2, 10, 50, 3), np.float32))
+    for starts in (3, [[3]], [0.5], "abc"):
+        with pytest.raises(TypeError, match="row numbers"):
+            reader.windows(starts, 10)
+    with pytest.raises((TypeError, ValueError, OverflowError)):
+        reader.windows([0], -1)
+
+
 def test_as_an_array(reader: cdd.Reader, book: np.ndarray) -> None:
     same(np.asarray(reader), book)
     same(np.array(reader), book)
