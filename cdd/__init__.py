@@ -10,6 +10,7 @@
 open       a Reader or a Writer of a file, of a Memory, or of bytes
 save, load whole arrays
 Memory     a store in memory
+CODECS     the names of codecs
 set_threads, threads       how many cores large reads may use
 CddError   what is wrong with a file; under it FormatError (with TruncatedError and ChecksumError) and
            UnsupportedError. Wrong arguments raise ValueError, TypeError or IndexError, the system OSError.
@@ -31,10 +32,11 @@ from cdd._cdd import (
     threads,
 )
 from cdd.reader import ChunkInfo, Reader
-from cdd.store import load, open, save
+from cdd.store import CODECS, load, open, save
 from cdd.writer import Float16Error, Writer
 
 __all__ = [
+    "CODECS",
     "CddError",
     "ChecksumError",
     "ChunkInfo",

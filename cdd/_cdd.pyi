@@ -9,6 +9,7 @@ import typing_extensions
 Buffer = typing_extensions.Buffer | npt.NDArray[Any]
 
 __version__: str
+codec_names: str  # separated by ", "
 
 class CddError(Exception):
     chunk: int | None

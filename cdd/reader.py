@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, TypeVar, overload
+from typing import Any, NamedTuple, NoReturn, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -113,9 +113,7 @@ class Reader:
     @property
     def dtype(self) -> DType:
         """dtype of the items. ValueError while it is unknown: nothing was appended yet."""
-        if self._dtype is None:
-            raise ValueError(f"{self._name} has no dtype yet: nothing was appended (refresh() looks again)")
-        return self._dtype
+        return self._fail_unknown() if self._dtype is None else self._dtype
 
     @property
     def ndim(self) -> int:
@@ -205,10 +203,15 @@ class Reader:
         return out
 
     def _rows(self, start: int, stop: int) -> Array:
-        dtype = self.dtype
+        dtype = self._dtype
+        if dtype is None:
+            self._fail_unknown()
         out = np.empty((stop - start, *self._row_shape), self._item)
         self._read_into(start, stop, out)
         return out if dtype is self._item else out.view(dtype)
+
+    def _fail_unknown(self) -> NoReturn:
+        raise ValueError(f"{self._name} has no dtype yet: nothing was appended (refresh() looks again)")
 
     def _picked(self, numbers: Array) -> Array:
         dtype = self.dtype
@@ -233,7 +236,7 @@ class Reader:
         """As the same index of the whole array would give, but always an array of its own."""
         if type(key) is slice and key.step is None:
             start, stop, _ = key.indices(self._core.rows)
-            return self._rows(start, max(start, stop))
+            return self._rows(start, stop if stop > start else start)
         if type(key) is int:
             row = row_number(key, self._core.rows)
             return self._rows(row, row + 1)[0]
@@ -267,6 +270,33 @@ class Reader:
         """The rows, read chunk by chunk."""
         for _, block in self.iter_chunks():
             yield from block
+
+    @overload
+    def windows(self, starts: npt.ArrayLike, rows: int, out: None = None) -> Array: ...
+    @overload
+    def windows(self, starts: npt.ArrayLike, rows: int, out: Out) -> Out: ...
+    def windows(self, starts: npt.ArrayLike, rows: int, out: Any = None) -> Any:
+        """Many windows in one call: `rows` rows from each start, of shape (len(starts), rows, *row shape).
+
+        Each chunk is read once, in the order of the file, by several threads where that pays. Negative starts
+        count from the end; a window that is not within the store raises IndexError. `out` is as in read().
+        """
+        numbers = np.asarray(starts)
+        if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
+            raise TypeError("starts is a sequence of row numbers")
+        numbers = numbers.astype(np.int64)
+        numbers = np.where(numbers < 0, numbers + self._core.rows, numbers)
+        if numbers.size and numbers.min() < 0:
+            raise IndexError(
+                f"row {numbers.min() - self._core.rows} is not within the store's {self._core.rows}"
+            )
+        dtype = self.dtype
+        if out is None:
+            block = np.empty((len(numbers), rows, *self._row_shape), self._item)
+            self._core.read_windows(numbers, rows, block)
+            return block.view(dtype)
+        self._core.read_windows(numbers, rows, out_buffer(out, dtype))
+        return out
 
     # ------------------------------------------------------------ chunks
 

@@ -5,9 +5,13 @@ from typing import Any, Literal, overload
 import numpy as np
 import numpy.typing as npt
 
+from cdd import _cdd
 from cdd.dtypes import Array
 from cdd.reader import Out, Reader, Source
 from cdd.writer import Target, Writer
+
+CODECS = tuple(_cdd.codec_names.split(", "))
+"""What codec= may be: "codec+compressor" is one way to store a chunk, "codec" leaves the compressor open."""
 
 _OPTIONS = {
     "r": Reader.__init__.__kwdefaults__ or {},
@@ -61,7 +65,8 @@ def open(source: Any, mode: str = "r", **options: Any) -> Reader | Writer:
     Options of modes "w", "x" and "a"
         user_meta=b""      your bytes, up to 64 MiB, stored once when the store is created
         dtype, row_shape   of the rows, given together; else the first append decides
-        codec="auto"       how chunks are stored; "auto" tries and takes the best by profile
+        codec="auto"       how chunks are stored, one of cdd.CODECS; "auto" tries what suits the rows, takes
+                           the best by profile
         profile="fast"     what is best: "fast" weighs size against decoding time, "dense" is size alone
         level=3            of zstd, where it is used
         chunk_bytes=4096   stored bytes of a chunk, about; smaller chunks: less to decode for a short window

@@ -54,6 +54,8 @@ class Writer:
             )
         if chunk_rows is not None and chunk_rows < 1:
             raise ValueError(f"chunk_rows is {chunk_rows}, at least 1")
+        if not float16 and "f16" not in codec and (normalise is not None or size_scale != 1.0):
+            raise ValueError("normalise and size_scale are options of float16=True")
         layout = None
         if dtype is not None and row_shape is not None:
             layout = code_of(named(dtype)), tuple(row_shape)

@@ -3,6 +3,7 @@
 //
 // Keywords, defaults and NumPy live in the Python package; here arguments are positional and arrays are
 // buffers.
+#include "core/codec/plan.h"
 #include "core/store/executor.h"
 #include "ext/errors.h"
 
@@ -32,6 +33,7 @@ PyMethodDef methods[] = {
 int exec(PyObject* module) {
   using namespace cdd::ext;
   const bool done = PyModule_AddStringConstant(module, "__version__", CDD_VERSION) == 0 &&
+                    PyModule_AddStringConstant(module, "codec_names", cdd::plan_names().c_str()) == 0 &&
                     add_errors(module) && add_memory_type(module) && add_reader_type(module) &&
                     add_writer_type(module);
   return done ? 0 : -1;

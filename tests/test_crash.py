@@ -1,4 +1,4 @@
-"""A writer that is killed: every row that flush() acknowledged is there, and equal; the next writer goes on."""
+"""A killed writer: every row that flush() acknowledged is there, and equal; the next writer goes on."""
 
 import os
 import random

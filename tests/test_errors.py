@@ -139,7 +139,8 @@ def test_closed(path: Path) -> None:
         lambda: reader.read(0, 1, out=out), lambda: np.asarray(reader), lambda: len(reader),
         lambda: reader.shape, lambda: reader.nbytes, lambda: reader.stored_bytes, lambda: reader.user_meta,
         lambda: reader.nchunks, lambda: reader.chunks, lambda: reader.chunk(0), lambda: list(reader),
-        lambda: list(reader.iter_chunks()), reader.refresh, reader.verify, reader.__enter__, reader.__reduce__,
+        lambda: list(reader.iter_chunks()), reader.refresh, reader.verify, reader.__enter__,
+        reader.__reduce__,
     ]  # fmt: skip
     for use in uses:
         with pytest.raises(ValueError, match=r"the reader of .*a\.cdd.* is closed"):

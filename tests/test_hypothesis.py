@@ -11,7 +11,8 @@ import cdd
 
 DTYPES = st.one_of(
     npst.boolean_dtypes(), npst.integer_dtypes(endianness="?"), npst.unsigned_integer_dtypes(endianness="?"),
-    npst.floating_dtypes(endianness="?", sizes=(16, 32, 64)), npst.complex_number_dtypes(endianness="?", sizes=(64, 128)),
+    npst.floating_dtypes(endianness="?", sizes=(16, 32, 64)),
+    npst.complex_number_dtypes(endianness="?", sizes=(64, 128)),
     npst.datetime64_dtypes(endianness="?"), npst.timedelta64_dtypes(endianness="?"),
 )  # fmt: skip
 SHAPES = npst.array_shapes(min_dims=1, max_dims=5, min_side=1, max_side=12)

@@ -184,11 +184,33 @@ def test_an_out_that_does_not_fit(reader: cdd.Reader) -> None:
     refused(np.empty((3, 50, 2), np.float32).T, ValueError, "not C-contiguous")
     refused(np.empty((3, 50, 3), np.float32), ValueError, r"\(3, 50, 3\).*\(2, 50, 3\)")
     refused(np.empty((2, 3, 50), np.float32), ValueError, r"\(2, 3, 50\).*\(2, 50, 3\)")
-    refused(bytearray(1199), ValueError, "1200.*1199")
+    refused(bytearray(1199), ValueError, r"600 bytes.*1199")
     refused(np.empty((2, 50, 3), np.int32), ValueError, "int32.*float32")
     refused(array.array("i", bytes(1200)), ValueError, "int32.*float32")
     refused([0.0] * 300, TypeError, "list")
     refused("text", TypeError, "str")
+
+
+def test_windows(reader: cdd.Reader, book: np.ndarray) -> None:
+    for starts in ([], [0], [990, 3, 3, 5, 500], np.array([7, -10], np.int16), range(0, 900, 50)):
+        want = (
+            np.stack([book[s:][:10] for s in starts]) if len(starts) else np.empty((0, 10, 50, 3), np.float32)
+        )
+        same(reader.windows(starts, 10), want)
+        out = np.zeros(want.shape, np.float32)
+        assert reader.windows(starts, 10, out=out) is out
+        same(out, want)
+    assert reader.windows([3], 0).shape == (1, 0, 50, 3)
+    for starts in ([991], [0, -9], [-1001], [1 << 40]):
+        with pytest.raises(IndexError, match="1000"):
+            reader.windows(starts, 10)
+    with pytest.raises(ValueError, match=r"\(2, 10, 50, 3\).*\(1, 10, 50, 3\)"):
+        reader.windows([0], 10, out=np.empty((2, 10, 50, 3), np.float32))
+    for starts in (3, [[3]], [0.5], "abc"):
+        with pytest.raises(TypeError, match="row numbers"):
+            reader.windows(starts, 10)
+    with pytest.raises((TypeError, ValueError, OverflowError)):
+        reader.windows([0], -1)
 
 
 def test_as_an_array(reader: cdd.Reader, book: np.ndarray) -> None:

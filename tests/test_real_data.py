@@ -9,7 +9,7 @@ import pytest
 
 import cdd
 
-LOSSLESS = ["auto"]
+LOSSLESS = [name for name in cdd.CODECS if "f16" not in name]
 Load = Callable[[str], np.ndarray]
 
 
@@ -26,7 +26,13 @@ def test_bit_for_bit(tmp_path: Path, names: list[str], recorded: Load, codec: st
     for name in names:
         rows = recorded(name)
         path = tmp_path / f"{name.replace('/', '_')}.cdd"
-        with cdd.open(path, "w", codec=codec, durability="none") as writer:
+        layout = {"dtype": rows.dtype, "row_shape": rows.shape[1:]}
+        try:
+            writer = cdd.open(path, "w", codec=codec, durability="none", **layout)
+        except ValueError as error:
+            assert "cannot hold rows of this dtype and shape" in str(error)
+            continue
+        with writer:
             for part in np.array_split(rows, 3):
                 writer.append(part)
         with cdd.open(path, verify="full") as reader:
@@ -35,4 +41,6 @@ def test_bit_for_bit(tmp_path: Path, names: list[str], recorded: Load, codec: st
             assert reader[:].tobytes() == rows.tobytes(), name
             for start in rng.integers(0, len(rows) - 64, 50).tolist():
                 assert reader[start : start + 64].tobytes() == rows[start : start + 64].tobytes(), name
-            assert reader.stored_bytes < rows.nbytes, name
+            assert codec == "raw" or reader.stored_bytes < rows.nbytes, name
+            if "+" in codec:
+                assert {c.codec for c in reader.chunks} <= {codec, "raw"}, name

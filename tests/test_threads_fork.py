@@ -28,7 +28,7 @@ def path(tmp_path: Path) -> Path:
 
 @contextmanager
 def threads(work: Callable[[], object], count: int = 4) -> Iterator[None]:
-    """Runs work() again and again in `count` threads while the block runs; an exception in one fails the test."""
+    """Runs work() over and over in `count` threads while the block runs; an exception in one fails it."""
     stop = threading.Event()
     failures: list[BaseException] = []
 
@@ -52,7 +52,7 @@ def threads(work: Callable[[], object], count: int = 4) -> Iterator[None]:
 
 
 def in_a_fork(work: Callable[[], object], seconds: int = 20) -> int:
-    """Exit status of a child that runs work(): 0, 1 for an exception, or a signal's, SIGALRM's when it hangs."""
+    """Exit status of a child that runs work(): 0; 1 for an exception; -SIGALRM when it hangs."""
     with warnings.catch_warnings():
         warnings.simplefilter(
             "ignore", DeprecationWarning
@@ -101,7 +101,7 @@ def test_closing_a_reader_that_others_use(path: Path, source: str) -> None:
             try:
                 read_windows(reader)
             except ValueError as error:
-                assert "closed" in str(error)  # noqa: PT017
+                assert "closed" in str(error)
 
         with threads(read):
             time.sleep(0.005)
@@ -178,8 +178,10 @@ def test_forks_while_a_thread_writes_to_memory() -> None:
     memory = cdd.Memory()
     with cdd.open(memory, "w", durability="none") as writer:
         writer.append(ROWS)
+        writer.flush()
         reader = cdd.open(memory)
         rows = len(reader)
+        assert rows == len(ROWS)
 
         def child() -> None:
             np.testing.assert_array_equal(reader[:], ROWS[:rows])

@@ -72,9 +72,9 @@ int ftruncate(int fd, off_t size) noexcept {
   return strikes(Call::Truncate) ? -1 : static_cast<int>(syscall(SYS_ftruncate, fd, size));
 }
 int flock(int fd, int operation) noexcept {
-  // Letting go of a lock cannot fail in a way that anybody could act on: closing the file does it too.
-  return operation != LOCK_UN && strikes(Call::Lock) ? -1
-                                                     : static_cast<int>(syscall(SYS_flock, fd, operation));
+  // Letting go is followed by a close, which lets go as well: its failure has no effect to look for.
+  const bool refused = operation != LOCK_UN && strikes(Call::Lock);
+  return refused ? -1 : static_cast<int>(syscall(SYS_flock, fd, operation));
 }
 }
 

@@ -72,6 +72,7 @@ cdd_add_mutant(NoSlotCheck core/format/slot.cpp
 "if (stored != check32(CheckDomain::Slot, salt, key, {bytes, kCheckAt})) return"
 "if (stored == 0 && check32(CheckDomain::Slot, salt, key, {bytes, kCheckAt}) != 0) return")
 
-cdd_add_mutant(StaleLink core/store/index_writer.cpp
-"const std::uint64_t end = std::uint64_t{geometry_.capacity(block)} + 1;"
-"const std::uint64_t end = std::uint64_t{geometry_.capacity(block)};")
+# The link reached the disk, slots of the block it leads away from did not.
+cdd_add_mutant(StaleLink core/store/block_walk.cpp
+"    if (begin == 0) return;"
+"    if (begin <= first) return;")

@@ -1,0 +1,97 @@
+"""Storing float32 books as float16: only on request, never an infinity, and the error is told."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cdd
+
+RNG = np.random.default_rng(9)
+BOOKS = {
+    "okx": (RNG.random((400, 50, 3)) * 1000 + 1).astype(np.float32),
+    "generic": (RNG.random((400, 10, 2)) * 1000 + 1).astype(np.float32),
+}
+
+
+@pytest.mark.parametrize("name", BOOKS)
+@pytest.mark.parametrize("options", [{"float16": True}, {"float16": True, "codec": "generic_ob"}], ids=str)
+def test_what_is_read_is_the_nearest_float16(tmp_path: Path, name: str, options: dict) -> None:
+    rows = BOOKS[name]
+    want = rows.astype(np.float16).astype(np.float32)
+    with cdd.open(tmp_path / "a.cdd", "w", **options) as writer:
+        writer.append(rows)
+    with cdd.open(tmp_path / "a.cdd", verify="full") as reader:
+        assert reader.dtype == np.float32
+        got = reader[:]
+        assert np.array_equal(got, want)
+        assert all("ob" in chunk.codec for chunk in reader.chunks)
+    error = np.abs(got.astype(np.float64) - rows)
+    assert writer.float16_error.max_abs == pytest.approx(error.max(), rel=1e-6)
+    assert writer.float16_error.max_rel == pytest.approx((error / rows).max(), rel=1e-6)
+
+
+def test_normalised_by_mid(tmp_path: Path) -> None:
+    """BTC prices in plain float16 are 32 apart; as price / mid - 1 they keep some 2e-6 of the price."""
+    rows = BOOKS["okx"].copy()
+    rows[:, :, 0] = 60_000 + RNG.random((400, 1)) * 100 + np.arange(-25, 25)
+    with cdd.open(tmp_path / "a.cdd", "w", float16=True, normalise="mid", size_scale=10) as writer:
+        writer.append(rows)
+    got = cdd.load(tmp_path / "a.cdd")
+    error = np.abs(got.astype(np.float64) - rows)
+    assert error[:, :, 0].max() < 0.1
+    assert (error / rows)[:, :, 1:].max() < 1e-3
+    assert writer.float16_error.max_abs == pytest.approx(error.max(), rel=1e-6)
+
+
+@pytest.mark.parametrize("bad", [70_000.0, -1e30, 65520.0])
+def test_overflow_is_refused_and_the_writer_goes_on(tmp_path: Path, bad: float) -> None:
+    rows = BOOKS["okx"]
+    wrong = rows.copy()
+    wrong[300, 7, 2] = bad
+    with cdd.open(tmp_path / "a.cdd", "w", float16=True, chunk_rows=50) as writer:
+        writer.append(rows)
+        with pytest.raises(ValueError, match=r"float16"):
+            writer.append(wrong)
+        assert writer.rows == 400
+        writer.append(rows[:7])
+    assert np.array_equal(
+        cdd.load(tmp_path / "a.cdd")[:, 0, 0], np.float16([*rows[:, 0, 0], *rows[:7, 0, 0]])
+    )
+
+
+def test_what_was_infinite_or_not_a_number_stays_so(tmp_path: Path) -> None:
+    rows = BOOKS["okx"].copy()
+    rows[3, 7] = np.inf, -np.inf, np.nan
+    cdd.save(tmp_path / "a.cdd", rows, float16=True)
+    assert np.array_equal(cdd.load(tmp_path / "a.cdd")[3, 7], rows[3, 7], equal_nan=True)
+
+
+def test_options_that_do_not_go_together(tmp_path: Path) -> None:
+    path = tmp_path / "a.cdd"
+    layout = {"dtype": "f4", "row_shape": (50, 3)}
+    for options, match in (
+        ({"float16": True, "codec": "zstd", **layout}, "zstd.*float16"),
+        ({"float16": True, "dtype": "f8", "row_shape": (50, 3)}, "float16"),
+        ({"float16": True, "normalise": "max"}, 'normalise is one of "mid", not "max"'),
+        ({"float16": True, "size_scale": 0.0}, "size_scale"),
+        ({"float16": True, "size_scale": float("nan")}, "size_scale"),
+        ({"normalise": "mid"}, "float16"),
+        ({"size_scale": 2.0}, "float16"),
+        ({"codec": "gzip"}, 'unknown codec "gzip", known are auto, raw'),
+        ({"codec": "okx_ob_f32", "dtype": "f8", "row_shape": (3,)}, "cannot hold"),
+        ({"profile": "small"}, 'profile is one of "fast", "dense"'),
+        ({"level": 0}, "level 0"),
+        ({"level": 23}, "level 23"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            cdd.open(path, "w", **options)
+        assert not path.exists()
+
+
+@pytest.mark.parametrize("profile", ["fast", "dense"])
+@pytest.mark.parametrize("level", [1, 22])
+def test_profiles_and_levels(tmp_path: Path, profile: str, level: int) -> None:
+    rows = np.repeat(BOOKS["okx"][:50], 4, axis=0)
+    cdd.save(tmp_path / "a.cdd", rows, profile=profile, level=level)
+    assert np.array_equal(cdd.load(tmp_path / "a.cdd"), rows)
