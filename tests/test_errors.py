@@ -29,7 +29,7 @@ def in_another_process(code: str, *args: object) -> str:
     """What `code` prints in a fresh interpreter that has the same cdd."""
     script = "import errno, os, sys\nimport numpy as np\nimport cdd\n" + textwrap.dedent(code)
     env = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(cdd.__file__).parent.parent), *sys.path])}
-    command = [sys.executable, "-W", "error", "-c", script, *map(str, args)]
+    command = [sys.executable, "-P", "-W", "error", "-c", script, *map(str, args)]
     done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()

@@ -1,5 +1,5 @@
-// Opens any bytes as a store, reads all of it in every way, and recovers and appends to it. Errors are fine; what must
-// not happen is for sanitizers and limits to notice.
+// Opens any bytes as a store, reads all of it in every way, and recovers and appends to it. Errors are fine;
+// what must not happen is for sanitizers and limits to notice.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,9 @@
 
 namespace cdd {
 
-inline constexpr std::uint64_t kFuzzChunkBytes = 1 << 18;  // the limit that the reader of a stranger's file sets
-inline constexpr std::uint64_t kFuzzChunks = 64;           // of each file, as many are read
+inline constexpr std::uint64_t kFuzzChunkBytes =
+    1 << 18;                                      // the limit that the reader of a stranger's file sets
+inline constexpr std::uint64_t kFuzzChunks = 64;  // of each file, as many are read
 
 template <class Call>
 bool succeeds(Call&& call) {
@@ -41,7 +42,10 @@ inline void read_all(const std::shared_ptr<Storage>& storage, Verify verify) {
     }
     const std::uint64_t half = step / 2;
     const std::uint64_t starts[] = {rows - half, 0};
-    succeeds([&] { reader.read_windows(starts, half, MutableBytes(out).first(static_cast<std::size_t>(2 * half * row_bytes))); });
+    succeeds([&] {
+      reader.read_windows(starts, half,
+                          MutableBytes(out).first(static_cast<std::size_t>(2 * half * row_bytes)));
+    });
   }
   for (std::uint64_t i = 0; i < std::min(reader.chunks(), kFuzzChunks); ++i) {
     succeeds([&] { reader.chunk_info(i); });
