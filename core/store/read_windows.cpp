@@ -10,8 +10,8 @@ namespace {
 
 // Below this a thread costs more than it saves.
 constexpr std::uint64_t kTaskBytes = std::uint64_t{256} << 10;
-// Raw bytes between two pieces that cost less to decode than starting anew: many codecs decompress all of a chunk
-// whatever is wanted of it.
+// Raw bytes between two pieces that cost less to decode than starting anew: many codecs decompress all of a
+// chunk whatever is wanted of it.
 constexpr std::uint64_t kNearBytes = std::uint64_t{32} << 10;
 // Tasks for each thread: enough to even out chunks that decode at different speeds.
 constexpr std::uint64_t kTasksPerThread = 8;
@@ -35,8 +35,8 @@ void Reader::cut_into_pieces(RowRange range, std::byte* out, std::vector<Piece>&
   }
 }
 
-// Pieces of one chunk, in order of their first row. Rows that several of them share are decoded once, and pieces
-// that are near one another are decoded together with what lies between.
+// Pieces of one chunk, in order of their first row. Rows that several of them share are decoded once, and
+// pieces that are near one another are decoded together with what lies between.
 void Reader::read_pieces(std::span<const Piece> pieces) const {
   const std::size_t row_bytes = layout_.row_bytes();
   const std::uint64_t near_rows = kNearBytes / row_bytes;
