@@ -32,7 +32,7 @@ class Memory:
 @final
 class Reader:
     def __new__(
-        cls, source: str | Memory | Buffer, verify: str, mmap: bool, max_chunk_bytes: int, /
+        cls, source: str | Memory | Buffer, verify: str, mmap: bool | None, max_chunk_bytes: int, /
     ) -> Reader: ...
     @property
     def rows(self) -> int: ...

@@ -76,7 +76,12 @@ class Reader:
     """
 
     def __init__(
-        self, source: Source, *, verify: str = "stored", mmap: bool = False, max_chunk_bytes: int = 1 << 31
+        self,
+        source: Source,
+        *,
+        verify: str = "stored",
+        mmap: bool | None = None,
+        max_chunk_bytes: int = 1 << 31,
     ) -> None:
         held: str | _cdd.Memory | Contents
         if isinstance(source, _cdd.Memory | bytes | bytearray | memoryview):
@@ -272,10 +277,10 @@ class Reader:
             yield from block
 
     @overload
-    def windows(self, starts: npt.ArrayLike, rows: int, out: None = None) -> Array: ...
+    def read_windows(self, starts: npt.ArrayLike, rows: int, out: None = None) -> Array: ...
     @overload
-    def windows(self, starts: npt.ArrayLike, rows: int, out: Out) -> Out: ...
-    def windows(self, starts: npt.ArrayLike, rows: int, out: Any = None) -> Any:
+    def read_windows(self, starts: npt.ArrayLike, rows: int, out: Out) -> Out: ...
+    def read_windows(self, starts: npt.ArrayLike, rows: int, out: Any = None) -> Any:
         """Many windows in one call: `rows` rows from each start, of shape (len(starts), rows, *row shape).
 
         Each chunk is read once, in the order of the file, by several threads where that pays. Negative starts

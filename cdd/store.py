@@ -25,7 +25,7 @@ def open(
     mode: Literal["r"] = "r",
     *,
     verify: Literal["stored", "once", "full", "none"] = "stored",
-    mmap: bool = False,
+    mmap: bool | None = None,
     max_chunk_bytes: int = 1 << 31,
 ) -> Reader: ...
 @overload
@@ -59,7 +59,9 @@ def open(source: Any, mode: str = "r", **options: Any) -> Reader | Writer:
         verify="stored"    which checks each read makes: "stored" the check over the stored bytes;
                            "once" also the BLAKE3 hash of the rows, the first time this reader touches a
                            chunk; "full" that one always; "none" no check (memory-safe even then)
-        mmap=False         read through a memory map; a file that somebody truncates then kills the process
+        mmap=None          read files through a memory map, the fastest way, where the system has one; a file
+                           that some other program truncates then kills the process (no cdd writer does).
+                           False: read() calls; True: a map or an error
         max_chunk_bytes    refuse chunks of more raw bytes than this, for files from strangers (default 2 GiB)
 
     Options of modes "w", "x" and "a"

@@ -1,6 +1,7 @@
 // class Reader:
 //     """Rows of one store, into buffers. Arrays, indexing and defaults are the Python Reader's."""
-//     def __init__(self, source: str | Memory | Buffer, verify: str, mmap: bool, max_chunk_bytes: int)
+//     def __init__(self, source: str | Memory | Buffer, verify: str, mmap: bool | None,
+//                  max_chunk_bytes: int)
 //     rows, chunks, stored_bytes: int;  layout: (dtype code, dims) | None;  user_meta: bytes;  closed: bool
 //     def read_into(self, start: int, stop: int | None, out: Buffer) -> None
 //     def read_windows(self, starts: Buffer, rows: int, out: Buffer) -> None     starts: int64 or uint64
@@ -56,12 +57,31 @@ ReaderOptions options_of(const char* verify, long long max_chunk_bytes) {
   return {checks.always, checks.once, static_cast<std::uint64_t>(max_chunk_bytes)};
 }
 
+enum class Mapping { Never, Preferred, Always };
+
+// Where addresses have 32 bits, a map of a large file would leave little for anything else.
+std::shared_ptr<Storage> open_file(const std::string& path, Mapping mapping) {
+  if (mapping == Mapping::Preferred && sizeof(void*) < 8) mapping = Mapping::Never;
+  if (mapping == Mapping::Always) return MappedStorage::open(path);
+  if (mapping == Mapping::Preferred) {
+    try {
+      return MappedStorage::open(path);
+    } catch (const Error&) {
+      // Not every file system has maps. What is wrong with the file itself is found again below.
+    }
+  }
+  return FileStorage::open(path, FileStorage::Access::Read);
+}
+
 PyObject* reader_new(PyTypeObject* type, PyObject* args, PyObject*) {
   PyObject* source = nullptr;
   const char* verify = nullptr;
-  int mmap = 0;
+  PyObject* mmap = nullptr;
   long long max_chunk_bytes = 0;
-  if (PyArg_ParseTuple(args, "OspL:Reader", &source, &verify, &mmap, &max_chunk_bytes) == 0) return nullptr;
+  if (PyArg_ParseTuple(args, "OsOL:Reader", &source, &verify, &mmap, &max_chunk_bytes) == 0) return nullptr;
+  const Mapping mapping = mmap == Py_None             ? Mapping::Preferred
+                          : PyObject_IsTrue(mmap) > 0 ? Mapping::Always
+                                                      : Mapping::Never;
   auto* const self = allocate<ReaderObject>(type);
   if (self == nullptr) return nullptr;
   new (&self->core) Handle<Reader>();
@@ -88,10 +108,8 @@ PyObject* reader_new(PyTypeObject* type, PyObject* args, PyObject*) {
       } else {
         storage = std::make_shared<ViewStorage>(self->held.bytes(), "<bytes>");
       }
-    } else if (mmap != 0) {
-      storage = MappedStorage::open(path);
     } else {
-      storage = FileStorage::open(path, FileStorage::Access::Read);
+      storage = open_file(path, mapping);
     }
     self->core.set(std::make_shared<Reader>(std::move(storage), options));
   });

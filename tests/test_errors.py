@@ -46,8 +46,8 @@ def test_the_tree() -> None:
     assert cdd.CddError.__module__ == "cdd"
 
 
-@pytest.mark.parametrize("mmap", [False, True])
-def test_what_is_no_store(tmp_path: Path, mmap: bool) -> None:
+@pytest.mark.parametrize("mmap", [False, True, None])
+def test_what_is_no_store(tmp_path: Path, mmap: bool | None) -> None:
     with pytest.raises(FileNotFoundError) as caught:
         cdd.open(tmp_path / "missing.cdd", mmap=mmap)
     assert caught.value.filename == str(tmp_path / "missing.cdd")

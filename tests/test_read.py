@@ -196,21 +196,21 @@ def test_windows(reader: cdd.Reader, book: np.ndarray) -> None:
         want = (
             np.stack([book[s:][:10] for s in starts]) if len(starts) else np.empty((0, 10, 50, 3), np.float32)
         )
-        same(reader.windows(starts, 10), want)
+        same(reader.read_windows(starts, 10), want)
         out = np.zeros(want.shape, np.float32)
-        assert reader.windows(starts, 10, out=out) is out
+        assert reader.read_windows(starts, 10, out=out) is out
         same(out, want)
-    assert reader.windows([3], 0).shape == (1, 0, 50, 3)
+    assert reader.read_windows([3], 0).shape == (1, 0, 50, 3)
     for starts in ([991], [0, -9], [-1001], [1 << 40]):
         with pytest.raises(IndexError, match="1000"):
-            reader.windows(starts, 10)
+            reader.read_windows(starts, 10)
     with pytest.raises(ValueError, match=r"\(2, 10, 50, 3\).*\(1, 10, 50, 3\)"):
-        reader.windows([0], 10, out=np.empty((2, 10, 50, 3), np.float32))
+        reader.read_windows([0], 10, out=np.empty((2, 10, 50, 3), np.float32))
     for starts in (3, [[3]], [0.5], "abc"):
         with pytest.raises(TypeError, match="row numbers"):
-            reader.windows(starts, 10)
+            reader.read_windows(starts, 10)
     with pytest.raises((TypeError, ValueError, OverflowError)):
-        reader.windows([0], -1)
+        reader.read_windows([0], -1)
 
 
 def test_as_an_array(reader: cdd.Reader, book: np.ndarray) -> None:
