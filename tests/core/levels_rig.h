@@ -11,8 +11,6 @@
 
 #include "core/base/scratch.h"
 #include "core/codec/levels.h"
-#include "core/simd/levels.h"
-#include "hwy/highway.h"
 
 namespace cdd::levels_rig {
 
@@ -131,19 +129,6 @@ inline Book random_book(std::uint32_t n_rows, std::uint32_t slots, std::uint32_t
     }
     return static_cast<float>(book[j][f]);
   });
-}
-
-// Runs `body` once for each SIMD target that was compiled and that this processor has.
-inline void for_each_target(const std::function<void()>& body) {
-  for (std::int64_t rest = hwy::SupportedTargets(); rest != 0; rest &= rest - 1) {
-    const std::int64_t target = rest & -rest;
-    SCOPED_TRACE(hwy::TargetName(target));
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-    body();
-  }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
 }
 
 }  // namespace cdd::levels_rig

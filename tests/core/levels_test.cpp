@@ -1,14 +1,15 @@
 #include "core/codec/levels.h"
 
 #include "core/simd/levels.h"
-#include "hwy/highway.h"
 #include "tests/core/levels_rig.h"
+#include "tests/core/simd_targets.h"
 #include "tests/core/test_data.h"
 
 namespace cdd {
 namespace {
 
 using namespace levels_rig;
+using test::for_each_target;
 
 TEST(Levels, AcceptsBooksOnly) {
   EXPECT_TRUE(kLevelsCodec.accepts(layout_of(Kind::Float32, 50, 3)));
