@@ -340,7 +340,9 @@ def demo(options: argparse.Namespace) -> None:
 def bench(options: argparse.Namespace) -> None:
     build(options)
     need_venv("demo", *(["peers"] if options.peers else []))
-    run(VENV_PYTHON, "-P", "benchmarks/read.py", *(["--peers"] if options.peers else []), *options.rest)
+    named = [name for name in options.rest[:1] if (ROOT / f"benchmarks/{name}.py").exists()]
+    peers = ["--peers"] if options.peers else []
+    run(VENV_PYTHON, "-P", f"benchmarks/{[*named, 'read'][0]}.py", *peers, *options.rest[len(named) :])
 
 
 def wheel(_: argparse.Namespace) -> None:
@@ -363,7 +365,7 @@ def sanitize(_: argparse.Namespace) -> None:
 COMMANDS = {
     demo: "write a book, read random windows of it, compare with NumPy memmap, zstd and LZ4",
     test: "run the core's tests and the package's; further arguments go to pytest",
-    bench: "run benchmarks/read.py; further arguments go to it",
+    bench: "run benchmarks/read.py, or the one named (bench long); further arguments go to it",
     lint: "check formatting, types and the project's rules",
     build: "build the core, its tests and the package",
     wheel: "build a wheel into dist/ and audit it",

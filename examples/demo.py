@@ -2,7 +2,7 @@
 
     python3 dev.py demo [BOOK.npz | BOOK.npy]
 
-Without a file it takes a recorded book, or makes one up where there are no recordings.
+Without a file it takes a recorded book, or generates one where there are no recordings.
 """
 
 import sys
@@ -15,27 +15,12 @@ import numpy as np
 import cdd
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
+from generated import book as generated_book
 from stores import BY_HAND, CDD, load_book, measure, recordings
 
 RECORDED = "es_changes.npz"
 WINDOW_ROWS = 64
 READS = 2000
-
-
-def made_up_book(rows: int = 20_000) -> np.ndarray:
-    """(rows, 50, 3) float32: 25 asks and 25 bids of price, size and count around a wandering price."""
-    rng = np.random.default_rng(1)
-    tick = 0.25
-    best = 4000 + tick * np.cumsum(rng.choice([-1, 0, 1], rows, p=[0.02, 0.96, 0.02]))
-    level = np.arange(25)
-    prices = best[:, None] + tick * np.concatenate([1 + level, -level])
-    # What rests at a price changes now and then: as many values as prices, each kept for some rows.
-    slot = np.rint(prices / tick).astype(np.int64) % 256
-    changed = np.where(rng.random((rows, 256)) < 0.02, np.arange(rows)[:, None], 0)
-    since = np.maximum.accumulate(changed, axis=0)
-    sizes = rng.integers(1, 400, (rows, 256))[since, np.arange(256)]
-    sizes = np.take_along_axis(sizes, slot, axis=1)
-    return np.stack([prices, sizes, 1 + sizes // 4], axis=-1).astype(np.float32)
 
 
 def find_book() -> tuple[str, np.ndarray]:
@@ -44,7 +29,7 @@ def find_book() -> tuple[str, np.ndarray]:
     folder = recordings()
     if folder and (folder / RECORDED).exists():
         return Path(RECORDED).stem, load_book(folder / RECORDED)
-    return "a made-up book", made_up_book()
+    return "a generated book", generated_book(20_000)
 
 
 def main() -> None:

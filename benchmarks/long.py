@@ -1,0 +1,94 @@
+"""Random windows of a generated book far beyond every cache: cdd beside a memory map of the raw array.
+
+    python3 dev.py bench long [GIB] [--reads 20000]
+
+Both files are written first (GIB of raw rows, 4 unless given). "First touch" is the first pass over the
+windows with newly opened files: the page cache is warm, but no page is mapped yet. Windows are copied into
+one buffer that is there; passes of the two stores alternate.
+"""
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+import cdd
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from generated import ROW_BYTES, blocks
+
+WINDOW_ROWS = 64
+PASSES = 5
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="dev.py bench long", description=__doc__.splitlines()[0])
+    parser.add_argument("gib", nargs="?", type=float, default=4.0)
+    parser.add_argument("--reads", type=int, default=20_000)
+    return parser.parse_args()
+
+
+def seconds(read: Callable[[int], object], starts: list[int]) -> float:
+    begin = time.perf_counter()
+    for a in starts:
+        read(a)
+    return time.perf_counter() - begin
+
+
+def main() -> None:
+    options = arguments()
+    rows = int(options.gib * 2**30) // ROW_BYTES
+    with tempfile.TemporaryDirectory() as folder:
+        raw, stored = Path(folder, "a.npy"), Path(folder, "a.cdd")
+        array = np.lib.format.open_memmap(raw, "w+", np.float32, (rows, 50, 3))
+        done = 0
+        spent = 0.0
+        with cdd.open(stored, "w") as writer:
+            for block in blocks(rows):
+                array[done : done + len(block)] = block
+                begin = time.perf_counter()
+                writer.append(block)
+                spent += time.perf_counter() - begin
+                done += len(block)
+        del array
+        mapped = np.load(raw, mmap_mode="r")
+        reader = cdd.open(stored)
+        ratio = mapped.nbytes / reader.stored_bytes
+        print(
+            f"{rows} rows, {mapped.nbytes / 2**30:.2f} GiB raw, {reader.stored_bytes / 2**20:.0f} MiB in cdd"
+        )
+        print(f"ratio {ratio:.1f}, append {mapped.nbytes / spent / 1e6:.0f} MB/s")
+        buffer = np.empty((WINDOW_ROWS, 50, 3), np.float32)
+
+        def from_cdd(a: int) -> None:
+            reader.read(a, a + WINDOW_ROWS, out=buffer)
+
+        def from_map(a: int) -> None:
+            np.copyto(buffer, mapped[a : a + WINDOW_ROWS])
+
+        rng = np.random.default_rng(7)
+        starts = rng.integers(0, rows - WINDOW_ROWS, options.reads).tolist()
+        for a in starts[:200]:
+            from_cdd(a)
+            assert buffer.tobytes() == mapped[a : a + WINDOW_ROWS].tobytes()
+        mapped = np.load(raw, mmap_mode="r")
+        reader = cdd.open(stored)
+        ours, theirs = [], []
+        for _ in range(PASSES):
+            theirs.append(seconds(from_map, starts))
+            ours.append(seconds(from_cdd, starts))
+        for name, a, b in (
+            ("first touch", ours[0], theirs[0]),
+            ("warm", statistics.median(ours[1:]), statistics.median(theirs[1:])),
+        ):
+            us = 1e6 / len(starts)
+            print(f"{name:12} cdd {a * us:6.2f} us   memmap {b * us:6.2f} us   {a / b:.2f}x")
+
+
+if __name__ == "__main__":
+    main()
