@@ -16,7 +16,7 @@ constexpr std::chrono::seconds kBatchTime{1};
 constexpr std::size_t kPendingBytes = std::size_t{4} << 20;
 // Raw bytes of a chunk whose rows the data decides. Longer chunks would shrink a little more, but a window
 // must pass over what comes before it.
-constexpr std::uint64_t kMaxAutoRawBytes = std::uint64_t{512} << 10;
+constexpr std::uint64_t kMaxAutoRawBytes = std::uint64_t{1} << 20;
 
 void check_options(const WriterOptions& options) {
   check_plan_name(options.codec);
