@@ -19,8 +19,8 @@ constexpr double kDrift = 0.2;
 constexpr double kSmoothing = 1.0 / 8;
 constexpr double kReadNs = 1.0;  // a stored byte, read at 1 GB/s
 
-// Time of one decoding step: ns for each byte it makes and for each byte it takes. Fitted to whole-chunk
-// reads of real books, 64 rows a chunk (NUMERIC: series), one Zen 4 core; only their proportions matter.
+// Time of one decoding step: ns for each byte it makes and for each byte it takes. benchmarks/calibrate.cpp
+// fits them to whole-chunk reads of real arrays; these are a Zen 4 core's. Only their proportions matter.
 struct StepCost {
   double made;
   double taken;
@@ -29,9 +29,9 @@ struct StepCost {
 constexpr StepCost compressor_cost(Compressor compressor) {
   switch (compressor) {
     case Compressor::Lz4:
-      return {0.01, 0.72};
+      return {0.02, 0.47};
     case Compressor::Zstd:
-      return {0.045, 2.9};
+      return {0.037, 2.1};
     case Compressor::None:
       break;
   }
@@ -41,19 +41,19 @@ constexpr StepCost compressor_cost(Compressor compressor) {
 constexpr StepCost codec_cost(const ChunkPlan& plan) {
   switch (plan.codec->id) {
     case CodecId::Levels:
-      return {0.04, 1.2};
+      return {0.036, 0.44};
     case CodecId::Numeric:
-      return {0.06, 1.5};
+      return {0.08, 1.3};
     case CodecId::OkxObF16:
     case CodecId::OkxObF32:
     case CodecId::GenericOb:
-      return {0.04, 0};
+      return {0.03, 0};
     case CodecId::Raw:
       return {0.02, 0};
     case CodecId::Bytes:
       break;
   }
-  return {plan.byte_planes ? 0.04 : 0, 0};  // plain rows decompress straight into place
+  return {plan.byte_planes ? 0.03 : 0, 0};  // plain rows decompress straight into place
 }
 
 }  // namespace

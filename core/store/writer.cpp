@@ -14,8 +14,8 @@ constexpr std::uint64_t kBatchChunks = 64;
 constexpr std::chrono::seconds kBatchTime{1};
 // Encoded bytes that wait for their append to end, before they are written without an END.
 constexpr std::size_t kPendingBytes = std::size_t{4} << 20;
-// Raw bytes of a chunk whose rows the data decides. Longer chunks would shrink a little more, but a window
-// must pass over what comes before it.
+// Raw bytes of a chunk whose rows the data decides. Longer chunks would shrink a little more, but not every
+// codec can begin in the middle of one, and a window then costs all that is before it.
 constexpr std::uint64_t kMaxAutoRawBytes = std::uint64_t{1} << 20;
 
 void check_options(const WriterOptions& options) {

@@ -1,0 +1,123 @@
+// The constants of the Fast profile's cost model (core/codec/choose.cpp): what a decoding step takes, in
+// nanoseconds for each byte it makes and for each byte it is given, fitted to whole-chunk decoding of all
+// recorded arrays on this machine. Run it on a quiet one; only the proportions between the rows matter.
+//
+// The fit minimises relative errors: a slow chunk of one array counts no more than a fast one of another.
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "core/codec/chunk_codec.h"
+#include "core/codec/plan.h"
+#include "tests/core/test_data.h"
+
+namespace cdd {
+namespace {
+
+constexpr std::uint32_t kChunkRows[] = {64, 256, 1024};
+constexpr std::size_t kChunksOfEach = 12;
+constexpr int kRounds = 5;
+constexpr int kRepeats = 20;  // of one decoding, timed together
+
+struct Sample {
+  double ns;
+  double made;
+  double taken;
+};
+
+double decode_ns(const RowLayout& layout, Bytes record, std::uint32_t n_rows, std::byte* out) {
+  double best = 1e18;
+  for (int round = 0; round < kRounds; ++round) {
+    const auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < kRepeats; ++i)
+      decode_chunk_rows(layout, record, {}, Verify::None, n_rows, {0, n_rows}, out);
+    const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begin;
+    best = std::min(best, took.count() / kRepeats);
+  }
+  return best;
+}
+
+// One sample for each of some chunks of `array`, where the plan suits it.
+void sample(const test::TestArray& array, const ChunkPlan& plan, std::vector<Sample>& samples) {
+  for (const std::uint32_t n_rows : kChunkRows) {
+    const std::size_t step = std::max<std::size_t>(n_rows, array.n_rows / kChunksOfEach);
+    for (std::size_t first = 0; first + n_rows <= array.n_rows; first += step) {
+      std::vector<std::byte> record(record_bound(array.layout, n_rows, plan) + kScratchPadding);
+      const EncodedChunk chunk = encode_chunk(array.layout, array.rows(first, n_rows), n_rows, plan, {},
+                                              MutableBytes(record).first(record.size() - kScratchPadding));
+      if (chunk.record_bytes == 0) continue;
+      std::vector<std::byte> out(std::size_t{n_rows} * array.layout.row_bytes());
+      const double ns = decode_ns(array.layout, Bytes(record).first(chunk.record_bytes), n_rows, out.data());
+      const double taken = plan.compressor == Compressor::None ? chunk.transformed_bytes : chunk.record_bytes;
+      samples.push_back({ns, static_cast<double>(out.size()), taken});
+    }
+  }
+}
+
+// made and taken with the least sum of squared relative errors, neither below zero.
+std::array<double, 2> fit(const std::vector<Sample>& samples) {
+  double mm = 0, mt = 0, tt = 0, m1 = 0, t1 = 0;
+  for (const Sample& s : samples) {
+    const double m = s.made / s.ns;
+    const double t = s.taken / s.ns;
+    mm += m * m;
+    mt += m * t;
+    tt += t * t;
+    m1 += m;
+    t1 += t;
+  }
+  const double determinant = mm * tt - mt * mt;
+  const double made = (m1 * tt - t1 * mt) / determinant;
+  const double taken = (t1 * mm - m1 * mt) / determinant;
+  if (taken < 0 || !std::isfinite(taken)) return {m1 / mm, 0};
+  if (made < 0) return {0, t1 / tt};
+  return {made, taken};
+}
+
+double typical_error(const std::vector<Sample>& samples, std::array<double, 2> constants) {
+  std::vector<double> errors;
+  for (const Sample& s : samples) {
+    errors.push_back(std::fabs(constants[0] * s.made + constants[1] * s.taken - s.ns) / s.ns);
+  }
+  std::nth_element(errors.begin(), errors.begin() + static_cast<std::ptrdiff_t>(errors.size() / 2),
+                   errors.end());
+  return errors[errors.size() / 2];
+}
+
+// `alone`: the codec's own step, without the compressor that it is stored with.
+void calibrate(const std::vector<test::TestArray>& arrays, const std::string& name, bool alone) {
+  std::vector<Sample> samples;
+  for (const test::TestArray& array : arrays) {
+    try {
+      ChunkPlan plan = plans_for(name, array.layout).front();
+      if (alone) plan.compressor = Compressor::None;
+      sample(array, plan, samples);
+    } catch (const Error&) {
+      continue;  // the plan does not suit this array
+    }
+  }
+  if (samples.empty()) return;
+  const auto constants = fit(samples);
+  std::printf("%-12s made %6.3f  taken %6.3f ns a byte   (%zu chunks, median error %.0f %%)\n", name.c_str(),
+              constants[0], constants[1], samples.size(), 100 * typical_error(samples, constants));
+}
+
+}  // namespace
+}  // namespace cdd
+
+int main() {
+  if (!cdd::test::have_data()) {
+    std::printf("no recorded arrays at %s\n", cdd::test::data_folder().string().c_str());
+    return 1;
+  }
+  std::vector<cdd::test::TestArray> arrays = cdd::test::load_arrays("lob");
+  for (auto& array : cdd::test::load_arrays("series")) arrays.push_back(std::move(array));
+  for (const char* name : {"lz4", "zstd"}) cdd::calibrate(arrays, name, false);
+  for (const char* name : {"raw", "planes", "okx_ob_f32", "generic_ob", "levels", "numeric"}) {
+    cdd::calibrate(arrays, name, true);
+  }
+}
