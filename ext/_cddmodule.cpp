@@ -6,6 +6,7 @@
 #include "core/codec/plan.h"
 #include "core/store/executor.h"
 #include "ext/errors.h"
+#include "ext/maintenance.h"
 
 namespace {
 
@@ -27,6 +28,9 @@ PyObject* set_threads(PyObject* module, PyObject* number) {
 PyMethodDef methods[] = {
     {"threads", threads, METH_NOARGS, nullptr},
     {"set_threads", set_threads, METH_O, nullptr},
+    {"repair", cdd::ext::repair, METH_VARARGS, nullptr},
+    {"truncate", cdd::ext::truncate, METH_VARARGS, nullptr},
+    {"compact", cdd::ext::compact, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 

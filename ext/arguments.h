@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/row_layout.h"
+#include "core/codec/choose.h"
 #include "ext/errors.h"
 
 namespace cdd::ext {
@@ -26,6 +27,15 @@ T choose(const char* option, const char* given, const Choice<T> (&choices)[N]) {
     names.append(names.empty() ? "\"" : ", \"").append(choice.name).append("\"");
   }
   fail(ErrorCode::InvalidArgument, "%s is one of %s, not \"%s\"", option, names.c_str(), given);
+}
+
+inline constexpr Choice<Profile> kProfiles[] = {{"fast", Profile::Fast}, {"dense", Profile::Dense}};
+
+inline std::uint32_t size_of(const char* option, long long given) {
+  constexpr long long kMost = 0xffffffff;
+  if (given < 0 || given > kMost)
+    fail(ErrorCode::InvalidArgument, "%s is %lld, at most %lld", option, given, kMost);
+  return static_cast<std::uint32_t>(given);
 }
 
 // A str as the path the operating system takes. Empty with a Python exception set.

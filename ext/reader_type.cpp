@@ -8,6 +8,7 @@
 //     def chunk_rows(self, chunk: int) -> (start, stop)
 //     def chunk_info(self, chunk: int) -> (start, stop, codec, raw_bytes, stored_bytes, offset)
 //     def verify_chunk(self, chunk: int) -> None
+//     def verify_chunks(self, first: int, count: int) -> [(chunk, what is wrong with it)]
 //     def refresh(self) -> bool
 //     def close(self) -> None            reads under way in other threads end well
 #include <new>
@@ -274,6 +275,27 @@ PyObject* reader_verify_chunk(PyObject* self, PyObject* number) {
   Py_RETURN_NONE;
 }
 
+PyObject* reader_verify_chunks(PyObject* self, PyObject* args) {
+  unsigned long long first = 0;
+  unsigned long long count = 0;
+  if (PyArg_ParseTuple(args, "KK:verify_chunks", &first, &count) == 0) return nullptr;
+  const std::shared_ptr<Reader> core = open_core(self);
+  if (!core) return nullptr;
+  std::vector<Error> errors;
+  if (!without_gil(state_of(self), cast(self)->filename,
+                   [&] { errors = core->verify_chunks(first, count); })) {
+    return nullptr;
+  }
+  Ref list(PyList_New(0));
+  for (const Error& error : errors) {
+    if (!list) return nullptr;
+    const Ref item(Py_BuildValue("(KN)", static_cast<unsigned long long>(error.chunk()),
+                                 PyUnicode_DecodeFSDefault(error.what())));
+    if (!item || PyList_Append(list.get(), item.get()) < 0) return nullptr;
+  }
+  return list.release();
+}
+
 PyObject* reader_refresh(PyObject* self, PyObject*) {
   const std::shared_ptr<Reader> core = open_core(self);
   if (!core) return nullptr;
@@ -328,6 +350,7 @@ PyMethodDef methods[] = {
     {"chunk_rows", reader_chunk_rows, METH_O, nullptr},
     {"chunk_info", reader_chunk_info, METH_O, nullptr},
     {"verify_chunk", reader_verify_chunk, METH_O, nullptr},
+    {"verify_chunks", reader_verify_chunks, METH_VARARGS, nullptr},
     {"refresh", reader_refresh, METH_NOARGS, nullptr},
     {"close", reader_close, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},

@@ -43,13 +43,6 @@ struct Arguments {
   long long chunk_rows;
 };
 
-std::uint32_t size_of(const char* option, long long given) {
-  constexpr long long kMost = 0xffffffff;
-  if (given < 0 || given > kMost)
-    fail(ErrorCode::InvalidArgument, "%s is %lld, at most %lld", option, given, kMost);
-  return static_cast<std::uint32_t>(given);
-}
-
 Float16Options float16_options(const Arguments& given) {
   static constexpr Choice<Normalise> kNormalise[] = {{"mid", Normalise::Mid}};
   Float16Options options;
@@ -78,7 +71,6 @@ WriterOptions options_of(const Arguments& given) {
                                                        {"commit", Durability::Commit},
                                                        {"batch", Durability::Batch},
                                                        {"always", Durability::Always}};
-  static constexpr Choice<Profile> kProfiles[] = {{"fast", Profile::Fast}, {"dense", Profile::Dense}};
   WriterOptions options;
   options.layout = parse_layout(given.layout);
   options.codec = given.codec;

@@ -148,9 +148,10 @@ EncodedChunk encode_chunk(const RowLayout& layout, Bytes rows, std::uint32_t n_r
           static_cast<std::uint32_t>(transformed_bytes), context.cast_error};
 }
 
-std::uint32_t mark_continued(MutableBytes record, const ChunkPlace& place) noexcept {
-  std::byte* const flags = record.data() + kRecordFlagsAt;
-  store<std::uint64_t>(flags, load<std::uint64_t>(flags) | cf::kBatchCont);
+std::uint32_t seal_record(MutableBytes record, const ChunkPlace& place, bool continued) noexcept {
+  std::byte* const at = record.data() + kRecordFlagsAt;
+  const std::uint64_t others = load<std::uint64_t>(at) & ~cf::kBatchCont;
+  store<std::uint64_t>(at, others | (continued ? cf::kBatchCont : 0));
   return put_record_check(record, place);
 }
 

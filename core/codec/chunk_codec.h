@@ -53,8 +53,9 @@ struct EncodedChunk {
 EncodedChunk encode_chunk(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, const ChunkPlan& plan,
                           const ChunkPlace& place, MutableBytes out);
 
-// Sets kBatchCont in a finished record: more records of its append follow. Returns its new record_check.
-std::uint32_t mark_continued(MutableBytes record, const ChunkPlace& place) noexcept;
+// Says in a finished record whether more records of its append follow, and gives it the record_check of
+// `place`, which it returns.
+std::uint32_t seal_record(MutableBytes record, const ChunkPlace& place, bool continued) noexcept;
 
 // Error{Checksum} unless the record's last four bytes are the check of those before. At least
 // kMinRecordBytes.

@@ -1,5 +1,7 @@
 #include "core/store/header.h"
 
+#include <random>
+
 #include "core/codec/compressor.h"
 #include "core/format/constants.h"
 
@@ -65,6 +67,13 @@ std::vector<std::byte> encode_header(const Metadata& metadata, Bytes user_meta) 
   append_blob(out, metadata_blob);
   append_blob(out, user_blob);
   return out;
+}
+
+std::array<std::byte, 16> random_salt() {
+  std::array<std::byte, 16> salt;
+  std::random_device random;
+  for (std::size_t i = 0; i < salt.size(); i += 4) store<std::uint32_t>(salt.data() + i, random());
+  return salt;
 }
 
 Header read_header(const Storage& storage) {

@@ -2,6 +2,7 @@
 // Specification: docs/format.md, "Header".
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -18,6 +19,9 @@ struct Header {
 
 // The header's bytes: as many as first_block. InvalidArgument when user_meta is over kMaxUserMetaBytes.
 std::vector<std::byte> encode_header(const Metadata& metadata, Bytes user_meta);
+
+// The salt of a new file.
+std::array<std::byte, 16> random_salt();
 
 // Throws Corrupt (not a cdd file), Truncated, Checksum, Unsupported (a newer version).
 Header read_header(const Storage& storage);

@@ -213,4 +213,22 @@ void Reader::verify_chunk(std::uint64_t chunk) const {
   decode(open, {0, open.rows.count}, rows, Verify::Full);
 }
 
+std::vector<Error> Reader::verify_chunks(std::uint64_t first, std::uint64_t count) const {
+  if (first > chunks() || count > chunks() - first) check_chunk(chunks());
+  std::vector<Error> errors;
+  std::mutex mutex;
+  for_each(static_cast<std::size_t>(count), [&](std::size_t i) {
+    try {
+      verify_chunk(first + i);
+    } catch (Error& error) {
+      error.at(first + i, Error::kNowhere);
+      const std::lock_guard lock(mutex);
+      errors.push_back(error);
+    }
+  });
+  std::sort(errors.begin(), errors.end(),
+            [](const Error& a, const Error& b) { return a.chunk() < b.chunk(); });
+  return errors;
+}
+
 }  // namespace cdd

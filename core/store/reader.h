@@ -71,6 +71,9 @@ class Reader {
   // Decodes chunk i with every check there is. Throws what is wrong with it.
   void verify_chunk(std::uint64_t chunk) const;
 
+  // The same for chunks [first, first + count), several threads at once: an error for each bad one, in order.
+  std::vector<Error> verify_chunks(std::uint64_t first, std::uint64_t count) const;
+
  private:
   // A chunk whose record is in hand.
   struct OpenChunk {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 
 #include "core/codec/plan.h"
 #include "core/store/reader.h"
@@ -39,9 +38,7 @@ void check_options(const WriterOptions& options) {
 
 Metadata new_metadata(const WriterOptions& options) {
   Metadata metadata;
-  std::random_device random;
-  for (std::size_t i = 0; i < metadata.salt.size(); i += 4)
-    store<std::uint32_t>(metadata.salt.data() + i, random());
+  metadata.salt = random_salt();
   metadata.first_capacity = options.first_capacity;
   metadata.layout = options.layout;
   metadata.chunk_rows = options.chunk_rows;
@@ -245,7 +242,7 @@ void Writer::write_pending(bool last) {
   for (std::size_t i = 0; i + (last ? 1 : 0) < pending_.size(); ++i) {
     const MutableBytes record = MutableBytes(records_).subspan(
         static_cast<std::size_t>(pending_[i].record_offset), pending_[i].record_bytes);
-    pending_[i].record_check = mark_continued(record, {header_.metadata.check_salt(), index_.chunks() + i});
+    pending_[i].record_check = seal_record(record, {header_.metadata.check_salt(), index_.chunks() + i}, true);
   }
   if (index_.uncommitted_chunks() == 0) first_uncommitted_ = std::chrono::steady_clock::now();
   index_.append(records_, pending_, last);

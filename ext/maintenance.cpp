@@ -1,0 +1,106 @@
+// def repair(path: str, output: str, replace: bool) ->
+//     (rows, chunks, complete, [(first chunk, chunks, first row | None, row behind the last | None)])
+// def truncate(path: str, output: str, replace: bool, rows: int) -> None
+// def compact(path: str, output: str, replace: bool, only_smaller: bool, codec: str, profile: str, level: int,
+//             chunk_bytes: int, chunk_rows: int) -> (bytes before, bytes after)
+#include "core/store/rewrite.h"
+
+#include "ext/arguments.h"
+
+namespace cdd::ext {
+namespace {
+
+struct Paths {
+  PyObject* source_object = nullptr;
+  PyObject* output_object = nullptr;
+  int replace = 0;
+  std::string source;
+  std::string output;
+
+  // False with a Python exception set.
+  bool encode() {
+    source = path_of(source_object);
+    if (PyErr_Occurred() == nullptr) output = path_of(output_object);
+    return PyErr_Occurred() == nullptr;
+  }
+};
+
+PyObject* row_object(const std::optional<std::uint64_t>& row) {
+  if (!row) Py_RETURN_NONE;
+  return PyLong_FromUnsignedLongLong(*row);
+}
+
+PyObject* lost_object(const std::vector<LostChunks>& lost) {
+  Ref list(PyList_New(0));
+  for (const LostChunks& gap : lost) {
+    if (!list) return nullptr;
+    const Ref item(Py_BuildValue("(KKNN)", static_cast<unsigned long long>(gap.first),
+                                 static_cast<unsigned long long>(gap.count), row_object(gap.row_begin),
+                                 row_object(gap.row_end)));
+    if (!item || PyList_Append(list.get(), item.get()) < 0) return nullptr;
+  }
+  return list.release();
+}
+
+}  // namespace
+
+PyObject* repair(PyObject* module, PyObject* args) {
+  Paths paths;
+  if (PyArg_ParseTuple(args, "UUp:repair", &paths.source_object, &paths.output_object, &paths.replace) == 0 ||
+      !paths.encode()) {
+    return nullptr;
+  }
+  Salvage found;
+  const bool done = without_gil(state_of_module(module), paths.source_object, [&] {
+    found = repair_file(paths.source, paths.output, paths.replace != 0);
+  });
+  if (!done) return nullptr;
+  return Py_BuildValue("(KnNN)", static_cast<unsigned long long>(found.rows),
+                       static_cast<Py_ssize_t>(found.records.size()), PyBool_FromLong(found.complete),
+                       lost_object(found.lost));
+}
+
+PyObject* truncate(PyObject* module, PyObject* args) {
+  Paths paths;
+  unsigned long long rows = 0;
+  if (PyArg_ParseTuple(args, "UUpK:truncate", &paths.source_object, &paths.output_object, &paths.replace,
+                       &rows) == 0 ||
+      !paths.encode()) {
+    return nullptr;
+  }
+  const bool done = without_gil(state_of_module(module), paths.source_object, [&] {
+    truncate_file(paths.source, paths.output, paths.replace != 0, rows);
+  });
+  if (!done) return nullptr;
+  Py_RETURN_NONE;
+}
+
+PyObject* compact(PyObject* module, PyObject* args) {
+  Paths paths;
+  int only_smaller = 0;
+  const char* codec = nullptr;
+  const char* profile = nullptr;
+  int level = 0;
+  long long chunk_bytes = 0;
+  long long chunk_rows = 0;
+  if (PyArg_ParseTuple(args, "UUppssiLL:compact", &paths.source_object, &paths.output_object, &paths.replace,
+                       &only_smaller, &codec, &profile, &level, &chunk_bytes, &chunk_rows) == 0 ||
+      !paths.encode()) {
+    return nullptr;
+  }
+  Compacted sizes;
+  const bool done = without_gil(state_of_module(module), paths.source_object, [&] {
+    WriterOptions options;
+    options.codec = codec;
+    options.profile = choose("profile", profile, kProfiles);
+    options.level = level;
+    options.chunk_bytes = size_of("chunk_bytes", chunk_bytes);
+    options.chunk_rows = size_of("chunk_rows", chunk_rows);
+    sizes = compact_file(paths.source, paths.output, paths.replace != 0, only_smaller != 0, options);
+  });
+  if (!done) return nullptr;
+  return Py_BuildValue("(KK)", static_cast<unsigned long long>(sizes.bytes_before),
+                       static_cast<unsigned long long>(sizes.bytes_after));
+}
+
+}  // namespace cdd::ext

@@ -1,0 +1,305 @@
+// Files whose index is gone, wiped, cut or whose records are damaged: salvage finds every record that is
+// whole, says which chunks are not, and a copy of what it found is a store with those rows.
+#include <gtest/gtest.h>
+
+#include "core/base/hash.h"
+#include "core/store/reader.h"
+#include "core/store/rewrite.h"
+#include "core/store/writer.h"
+#include "tests/core/small_store.h"
+
+namespace cdd {
+namespace {
+
+using Image = std::vector<std::byte>;
+using Numbers = std::vector<std::uint64_t>;
+
+Salvage salvage_image(const Image& image) { return salvage(ViewStorage(image, "damaged"), 1 << 24); }
+
+Numbers numbers_of(const Salvage& found) {
+  Numbers numbers;
+  for (const WholeRecord& record : found.records) numbers.push_back(record.chunk);
+  return numbers;
+}
+
+// All numbers below `end` but these.
+Numbers all_but(std::uint64_t end, const Numbers& missing) {
+  Numbers numbers;
+  for (std::uint64_t i = 0; i < end; ++i) {
+    if (std::find(missing.begin(), missing.end(), i) == missing.end()) numbers.push_back(i);
+  }
+  return numbers;
+}
+
+void wipe(Image& image, std::uint64_t at, std::uint64_t bytes, std::byte with = {}) {
+  const auto begin = image.begin() + static_cast<std::ptrdiff_t>(at);
+  std::fill(begin, begin + static_cast<std::ptrdiff_t>(bytes), with);
+}
+
+// Zeros everything behind the header that is no record.
+void wipe_index(const SmallStore& made, Image& image) {
+  std::uint64_t at = made.first_block;
+  for (const PendingChunk& chunk : made.chunks) {
+    wipe(image, at, chunk.record_offset - at);
+    at = chunk.record_offset + chunk.record_bytes;
+  }
+  wipe(image, at, image.size() - at);
+}
+
+// The rows of a copy of what was found are those of the chunks that were, and the copy is a sound store.
+void expect_copy_is_right(const SmallStore& made, const Image& image, const Salvage& found) {
+  const auto copy = std::make_shared<MemoryStorage>();
+  copy_records(ViewStorage(image, "damaged"), found.header, found.layout, found.records, *copy);
+  const Reader reader(copy);
+  Image wanted;
+  for (const WholeRecord& record : found.records) {
+    const auto begin = made.rows.begin() + static_cast<std::ptrdiff_t>(record.chunk * made.chunk_bytes());
+    wanted.insert(wanted.end(), begin, begin + static_cast<std::ptrdiff_t>(made.chunk_bytes()));
+  }
+  ASSERT_EQ(reader.rows(), found.rows);
+  ASSERT_EQ(reader.chunks(), found.records.size());
+  Image rows(wanted.size());
+  reader.read_into({0, reader.rows()}, rows);
+  EXPECT_EQ(rows, wanted);
+  EXPECT_TRUE(reader.verify_chunks(0, reader.chunks()).empty());
+}
+
+std::vector<RowLayout> layouts() {
+  static const std::uint32_t kBook[] = {50, 3};
+  static const std::uint32_t kFew[] = {9};
+  static const std::uint32_t kTable[] = {3, 2};
+  return {RowLayout(Kind::Float32, kBook), RowLayout(Kind::UInt8, kFew), RowLayout(Kind::Int64, kTable)};
+}
+
+constexpr std::uint64_t kChunks = 40;
+
+class SalvageTest : public testing::TestWithParam<RowLayout> {
+ protected:
+  const SmallStore made_ = make_small_store(GetParam(), 2, kChunks, true);
+  Image image_ = made_.image;
+
+  void damage(std::uint64_t chunk) {
+    image_[static_cast<std::size_t>(made_.chunks[chunk].record_offset) + made_.chunks[chunk].record_bytes - 6] ^=
+        std::byte{1};
+  }
+};
+
+TEST_P(SalvageTest, AWholeFileLosesNothing) {
+  for (const bool closed : {true, false}) {
+    const SmallStore made = make_small_store(GetParam(), 2, kChunks, closed);
+    const Salvage found = salvage_image(made.image);
+    EXPECT_EQ(numbers_of(found), all_but(kChunks, {}));
+    EXPECT_TRUE(found.lost.empty());
+    EXPECT_TRUE(found.complete);
+    EXPECT_EQ(found.layout, made.layout);
+    expect_copy_is_right(made, made.image, found);
+  }
+}
+
+TEST_P(SalvageTest, EveryRecordIsFoundWithoutAnyIndex) {
+  wipe_index(made_, image_);
+  const Salvage found = salvage_image(image_);
+  EXPECT_EQ(numbers_of(found), all_but(kChunks, {}));
+  EXPECT_TRUE(found.lost.empty());
+  expect_copy_is_right(made_, image_, found);
+}
+
+TEST_P(SalvageTest, DamagedRecordsAreLostAndNoOthers) {
+  for (const Numbers& bad : {Numbers{0}, {7}, {3, 4, 5}, {0, 1, 12, 30, 31}, {kChunks - 1}, {0, kChunks - 1}}) {
+    image_ = made_.image;
+    for (const std::uint64_t chunk : bad) damage(chunk);
+    const Salvage found = salvage_image(image_);
+    EXPECT_EQ(numbers_of(found), all_but(kChunks, bad));
+    Numbers lost;
+    for (const LostChunks& gap : found.lost) {
+      for (std::uint64_t i = 0; i < gap.count; ++i) lost.push_back(gap.first + i);
+      EXPECT_EQ(gap.row_begin, gap.first * 2);
+      EXPECT_EQ(gap.row_end, (gap.first + gap.count) * 2);
+    }
+    EXPECT_EQ(lost, bad);
+    expect_copy_is_right(made_, image_, found);
+  }
+}
+
+TEST_P(SalvageTest, DamagedRecordsWithoutAnyIndex) {
+  wipe_index(made_, image_);
+  for (const std::uint64_t chunk : {9u, 10u, 20u}) damage(chunk);
+  Salvage found = salvage_image(image_);
+  EXPECT_EQ(numbers_of(found), all_but(kChunks, {9, 10, 20}));
+  ASSERT_EQ(found.lost.size(), 2u);
+  EXPECT_EQ(found.lost[0].first, 9u);
+  EXPECT_EQ(found.lost[0].count, 2u);
+  EXPECT_EQ(found.lost[0].row_begin, 18u);
+  EXPECT_FALSE(found.lost[0].row_end);  // only the index knew how many rows a lost chunk had
+  EXPECT_EQ(found.lost[1].first, 20u);
+  EXPECT_FALSE(found.lost[1].row_begin);
+  expect_copy_is_right(made_, image_, found);
+
+  damage(kChunks - 1);
+  found = salvage_image(image_);
+  EXPECT_EQ(numbers_of(found), all_but(kChunks, {9, 10, 20, kChunks - 1}));
+  ASSERT_EQ(found.lost.size(), 3u);
+  EXPECT_EQ(found.lost[2].first, kChunks - 1);
+  EXPECT_EQ(found.lost[2].count, 0u);  // something was there, nothing says how much
+}
+
+TEST_P(SalvageTest, RecordsThatAreWipedLeaveTheOthersTheirNumbers) {
+  for (const std::byte with : {std::byte{0}, std::byte{0xff}}) {
+    image_ = made_.image;
+    wipe_index(made_, image_);
+    const std::uint64_t from = made_.chunks[6].record_offset + 40;
+    wipe(image_, from, made_.chunks[29].record_offset + 3 - from, with);
+    Numbers bad;
+    for (std::uint64_t i = 6; i <= 29; ++i) bad.push_back(i);
+    const Salvage found = salvage_image(image_);
+    EXPECT_EQ(numbers_of(found), all_but(kChunks, bad));
+    ASSERT_EQ(found.lost.size(), 1u);
+    EXPECT_EQ(found.lost[0].first, 6u);
+    EXPECT_EQ(found.lost[0].count, 24u);
+  }
+}
+
+TEST_P(SalvageTest, EachWipedBlockCostsNothing) {
+  const BlockGeometry geometry(4, kMaxCapacity);
+  std::uint64_t at = made_.first_block;
+  for (std::uint64_t k = 0; geometry.first_chunk(k) < kChunks; ++k) {
+    image_ = made_.image;
+    wipe(image_, at, geometry.block_bytes(k), std::byte{0x77});
+    const Salvage found = salvage_image(image_);
+    EXPECT_EQ(numbers_of(found), all_but(kChunks, {})) << "block " << k;
+    for (const LostChunks& gap : found.lost) EXPECT_EQ(gap.count, 0u);
+    expect_copy_is_right(made_, image_, found);
+    const std::uint64_t last = geometry.first_chunk(k + 1) - 1;
+    if (last < kChunks) at = align_block(made_.chunks[last].record_offset + made_.chunks[last].record_bytes);
+  }
+}
+
+TEST_P(SalvageTest, AWipedBlockAndALostRecordBehindIt) {
+  wipe(image_, made_.first_block, BlockGeometry(4, kMaxCapacity).block_bytes(0));
+  damage(2);
+  damage(20);
+  const Salvage found = salvage_image(image_);
+  EXPECT_EQ(numbers_of(found), all_but(kChunks, {2, 20}));
+  ASSERT_EQ(found.lost.size(), 2u);
+  EXPECT_FALSE(found.lost[0].row_end);
+  EXPECT_EQ(found.lost[1].row_begin, 40u);  // of a block that is found without its link
+  EXPECT_EQ(found.lost[1].row_end, 42u);
+}
+
+TEST_P(SalvageTest, EveryCutKeepsWhatLiesBeforeIt) {
+  for (std::size_t size = static_cast<std::size_t>(made_.first_block); size < image_.size(); size += 7) {
+    const Image cut(image_.begin(), image_.begin() + static_cast<std::ptrdiff_t>(size));
+    const Salvage found = salvage_image(cut);
+    std::uint64_t whole = 0;
+    while (whole < kChunks && made_.chunks[whole].record_offset + made_.chunks[whole].record_bytes <= size)
+      ++whole;
+    ASSERT_EQ(numbers_of(found), all_but(whole, {})) << "cut to " << size;
+  }
+}
+
+TEST_P(SalvageTest, EveryFlippedBitCostsOneRecordAtMost) {
+  for (std::size_t bit = static_cast<std::size_t>(made_.first_block) * 8; bit < image_.size() * 8; bit += 37) {
+    image_[bit / 8] ^= std::byte{1} << (bit % 8);
+    const Salvage found = salvage_image(image_);
+    Numbers bad;
+    for (std::uint64_t i = 0; i < kChunks; ++i) {
+      const PendingChunk& chunk = made_.chunks[i];
+      if (bit / 8 >= chunk.record_offset && bit / 8 < chunk.record_offset + chunk.record_bytes)
+        bad.push_back(i);
+    }
+    ASSERT_EQ(numbers_of(found), all_but(kChunks, bad)) << "bit " << bit;
+    image_[bit / 8] ^= std::byte{1} << (bit % 8);
+  }
+}
+
+TEST_P(SalvageTest, RandomBytesNeitherCrashItNorMakeRows) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 300; ++round) {
+    image_ = made_.image;
+    for (auto i = 1 + random() % 60; i-- > 0;) {
+      image_[made_.first_block + random() % (image_.size() - made_.first_block)] =
+          static_cast<std::byte>(random());
+    }
+    const Salvage found = salvage_image(image_);
+    ASSERT_TRUE(found.complete);
+    expect_copy_is_right(made_, image_, found);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, SalvageTest, testing::ValuesIn(layouts()), [](const auto& info) {
+  return "Dtype" + std::to_string(info.param.dtype().code());
+});
+
+Image image_of(const std::shared_ptr<MemoryStorage>& storage) {
+  Image image;
+  storage->visit([&](Bytes bytes) { image.assign(bytes.begin(), bytes.end()); });
+  return image;
+}
+
+// Appends of several chunks come out as they went in: the records say so, and so do the slots of the copy.
+TEST(Salvage, KeepsAppendsWholeAndFindsTheLayout) {
+  const RowLayout layout = layouts()[2];
+  const auto storage = std::make_shared<MemoryStorage>();
+  WriterOptions options;
+  options.chunk_rows = 2;
+  options.first_capacity = 2;
+  options.user_meta.assign(3, std::byte{'m'});
+  const auto writer = Writer::create(storage, options);
+  for (unsigned i = 0; i < 5; ++i) writer->append(layout, small_rows(layout, 6, i), 6);
+  writer->close();
+  const Image image = image_of(storage);
+  const Salvage found = salvage_image(image);
+  ASSERT_EQ(found.records.size(), 15u);
+  EXPECT_EQ(found.layout, layout);
+  const auto copy = std::make_shared<MemoryStorage>();
+  copy_records(ViewStorage(image, "whole"), found.header, found.layout, found.records, *copy);
+  const Reader reader(copy);
+  EXPECT_EQ(reader.header().user_meta, options.user_meta);
+  EXPECT_NE(reader.header().metadata.salt, found.header.metadata.salt);
+  const BlockWalk walk(*copy, reader.header().metadata, reader.header().first_block);
+  for (std::uint64_t chunk = 0; chunk < 15; ++chunk) {
+    const auto slot = walk.read_slots(chunk, 1).front();
+    ASSERT_TRUE(slot);
+    EXPECT_EQ(slot->has(slot_flags::kEnd), chunk % 3 == 2);
+  }
+}
+
+// A store within a store: the records of the inner one are not taken for the outer one's.
+TEST(Salvage, ARecordOfAnotherFileIsNone) {
+  const SmallStore inner = make_small_store(layouts()[1], 2, 10, true);
+  Metadata metadata;
+  metadata.salt.fill(std::byte{0x11});
+  metadata.layout = inner.layout;
+  Image image = encode_header(metadata, {});
+  image.insert(image.end(), inner.image.begin(), inner.image.end());
+  EXPECT_TRUE(salvage_image(image).records.empty());
+}
+
+// Records of which each claims the rest of the file, and whose rows are right but whose number is not to be
+// found: the work for them ends.
+TEST(Salvage, AFileThatIsMadeToKeepItBusyIsGivenUp) {
+  const RowLayout layout(Kind::UInt8, {});
+  Metadata metadata;
+  metadata.layout = layout;
+  Image image = encode_header(metadata, {});
+  image.resize(image.size() + (4 << 20));
+  ChunkPlan plan;
+  plan.codec = find_codec(static_cast<std::uint16_t>(CodecId::Bytes));
+  ASSERT_NE(plan.codec, nullptr);
+  plan.compressor = Compressor::Zstd;
+  const Image zeros(1 << 20);
+  Image record(record_bound(layout, 1 << 20, plan) + kScratchPadding);
+  const EncodedChunk chunk = encode_chunk(layout, zeros, 1 << 20, plan, {1, 1}, record);
+  ASSERT_GT(chunk.record_bytes, 0u);
+  for (std::size_t at = image.size() - (4 << 20); at + chunk.record_bytes < image.size();
+       at = static_cast<std::size_t>(align_up(at + chunk.record_bytes, 8))) {
+    at = static_cast<std::size_t>(align_up(at, 8));
+    std::copy_n(record.begin(), chunk.record_bytes, image.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+  const Salvage found = salvage(ViewStorage(image, "hostile"), 1 << 20);
+  EXPECT_TRUE(found.records.empty());
+  EXPECT_FALSE(found.complete);
+}
+
+}  // namespace
+}  // namespace cdd
