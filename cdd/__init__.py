@@ -11,6 +11,8 @@ open       a Reader or a Writer of a file, of a Memory, or of bytes
 save, load whole arrays
 Memory     a store in memory
 CODECS     the names of codecs
+repair, truncate, compact  new files made of a damaged one, of the first rows, of better codecs; on the
+           command line python -m cdd verify | info | repair | truncate | compact
 set_threads, threads       how many cores large reads may use
 CddError   what is wrong with a file; under it FormatError (with TruncatedError and ChecksumError) and
            UnsupportedError. Wrong arguments raise ValueError, TypeError or IndexError, the system OSError.
@@ -31,6 +33,7 @@ from cdd._cdd import (
     set_threads,
     threads,
 )
+from cdd.maintenance import LostChunks, RepairReport, compact, repair, truncate
 from cdd.reader import ChunkInfo, Reader
 from cdd.store import CODECS, load, open, save
 from cdd.writer import Float16Error, Writer
@@ -42,15 +45,20 @@ __all__ = [
     "ChunkInfo",
     "Float16Error",
     "FormatError",
+    "LostChunks",
     "Memory",
     "Reader",
+    "RepairReport",
     "TruncatedError",
     "UnsupportedError",
     "Writer",
     "__version__",
+    "compact",
     "load",
     "open",
+    "repair",
     "save",
     "set_threads",
     "threads",
+    "truncate",
 ]

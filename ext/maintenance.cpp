@@ -1,7 +1,8 @@
 // def repair(path: str, output: str, replace: bool) ->
 //     (rows, chunks, complete, [(first chunk, chunks, first row | None, row behind the last | None)])
 // def truncate(path: str, output: str, replace: bool, rows: int) -> None
-// def compact(path: str, output: str, replace: bool, only_smaller: bool, codec: str, profile: str, level: int,
+// def compact(path: str, output: str, replace: bool, only_smaller: bool, codec: str, profile: str, level:
+// int,
 //             chunk_bytes: int, chunk_rows: int) -> (bytes before, bytes after)
 #include "core/store/rewrite.h"
 
@@ -51,9 +52,8 @@ PyObject* repair(PyObject* module, PyObject* args) {
     return nullptr;
   }
   Salvage found;
-  const bool done = without_gil(state_of_module(module), paths.source_object, [&] {
-    found = repair_file(paths.source, paths.output, paths.replace != 0);
-  });
+  const bool done = without_gil(state_of_module(module), paths.source_object,
+                                [&] { found = repair_file(paths.source, paths.output, paths.replace != 0); });
   if (!done) return nullptr;
   return Py_BuildValue("(KnNN)", static_cast<unsigned long long>(found.rows),
                        static_cast<Py_ssize_t>(found.records.size()), PyBool_FromLong(found.complete),
@@ -68,9 +68,8 @@ PyObject* truncate(PyObject* module, PyObject* args) {
       !paths.encode()) {
     return nullptr;
   }
-  const bool done = without_gil(state_of_module(module), paths.source_object, [&] {
-    truncate_file(paths.source, paths.output, paths.replace != 0, rows);
-  });
+  const bool done = without_gil(state_of_module(module), paths.source_object,
+                                [&] { truncate_file(paths.source, paths.output, paths.replace != 0, rows); });
   if (!done) return nullptr;
   Py_RETURN_NONE;
 }

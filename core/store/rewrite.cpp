@@ -52,8 +52,9 @@ void copy_records(const Storage& from, const Header& header, const RowLayout& la
     const Bytes read = read_exactly(from, record.offset, record.size, scratch(Stage::Record));
     bytes.resize(at);
     bytes.insert(bytes.end(), read.begin(), read.end());
-    const bool continued = (load<std::uint64_t>(read.data() + kRecordFlagsAt) & chunk_flags::kBatchCont) != 0 &&
-                           i + 1 < records.size() && records[i + 1].chunk == record.chunk + 1;
+    const bool continued =
+        (load<std::uint64_t>(read.data() + kRecordFlagsAt) & chunk_flags::kBatchCont) != 0 &&
+        i + 1 < records.size() && records[i + 1].chunk == record.chunk + 1;
     const std::uint32_t check =
         seal_record(MutableBytes(bytes).subspan(at), {metadata.check_salt(), i}, continued);
     pending.push_back({at, record.size, check, record.n_rows});

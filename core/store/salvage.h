@@ -25,7 +25,7 @@ struct WholeRecord {
 // Chunks [first, first + count) of which no whole record is there.
 struct LostChunks {
   std::uint64_t first = 0;
-  std::uint64_t count = 0;                 // 0 behind the last record: bytes are there, how many chunks is unknown
+  std::uint64_t count = 0;  // 0 behind the last record: bytes are there, how many chunks is unknown
   std::optional<std::uint64_t> row_begin;  // their rows, as far as the index or their neighbours tell
   std::optional<std::uint64_t> row_end;
 };
@@ -40,7 +40,8 @@ struct Salvage {
   bool complete = true;
 };
 
-// Throws what read_header throws, and Io. Records of more raw bytes than `max_chunk_raw_bytes` are no records.
+// Throws what read_header throws, and Io. Records of more raw bytes than `max_chunk_raw_bytes` are no
+// records.
 Salvage salvage(const Storage& storage, std::uint64_t max_chunk_raw_bytes = kMaxChunkRawBytes);
 
 }  // namespace cdd

@@ -242,7 +242,8 @@ void Writer::write_pending(bool last) {
   for (std::size_t i = 0; i + (last ? 1 : 0) < pending_.size(); ++i) {
     const MutableBytes record = MutableBytes(records_).subspan(
         static_cast<std::size_t>(pending_[i].record_offset), pending_[i].record_bytes);
-    pending_[i].record_check = seal_record(record, {header_.metadata.check_salt(), index_.chunks() + i}, true);
+    pending_[i].record_check =
+        seal_record(record, {header_.metadata.check_salt(), index_.chunks() + i}, true);
   }
   if (index_.uncommitted_chunks() == 0) first_uncommitted_ = std::chrono::steady_clock::now();
   index_.append(records_, pending_, last);

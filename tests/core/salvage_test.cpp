@@ -79,8 +79,8 @@ class SalvageTest : public testing::TestWithParam<RowLayout> {
   Image image_ = made_.image;
 
   void damage(std::uint64_t chunk) {
-    image_[static_cast<std::size_t>(made_.chunks[chunk].record_offset) + made_.chunks[chunk].record_bytes - 6] ^=
-        std::byte{1};
+    image_[static_cast<std::size_t>(made_.chunks[chunk].record_offset) + made_.chunks[chunk].record_bytes -
+           6] ^= std::byte{1};
   }
 };
 
@@ -105,7 +105,8 @@ TEST_P(SalvageTest, EveryRecordIsFoundWithoutAnyIndex) {
 }
 
 TEST_P(SalvageTest, DamagedRecordsAreLostAndNoOthers) {
-  for (const Numbers& bad : {Numbers{0}, {7}, {3, 4, 5}, {0, 1, 12, 30, 31}, {kChunks - 1}, {0, kChunks - 1}}) {
+  for (const Numbers& bad :
+       {Numbers{0}, {7}, {3, 4, 5}, {0, 1, 12, 30, 31}, {kChunks - 1}, {0, kChunks - 1}}) {
     image_ = made_.image;
     for (const std::uint64_t chunk : bad) damage(chunk);
     const Salvage found = salvage_image(image_);
@@ -198,7 +199,8 @@ TEST_P(SalvageTest, EveryCutKeepsWhatLiesBeforeIt) {
 }
 
 TEST_P(SalvageTest, EveryFlippedBitCostsOneRecordAtMost) {
-  for (std::size_t bit = static_cast<std::size_t>(made_.first_block) * 8; bit < image_.size() * 8; bit += 37) {
+  for (std::size_t bit = static_cast<std::size_t>(made_.first_block) * 8; bit < image_.size() * 8;
+       bit += 37) {
     image_[bit / 8] ^= std::byte{1} << (bit % 8);
     const Salvage found = salvage_image(image_);
     Numbers bad;
@@ -289,7 +291,7 @@ TEST(Salvage, AFileThatIsMadeToKeepItBusyIsGivenUp) {
   plan.compressor = Compressor::Zstd;
   const Image zeros(1 << 20);
   Image record(record_bound(layout, 1 << 20, plan) + kScratchPadding);
-  const EncodedChunk chunk = encode_chunk(layout, zeros, 1 << 20, plan, {1, 1}, record);
+  const EncodedChunk chunk = encode_chunk(layout, zeros, 1 << 20, plan, {std::uint64_t{7} << 40, 1}, record);
   ASSERT_GT(chunk.record_bytes, 0u);
   for (std::size_t at = image.size() - (4 << 20); at + chunk.record_bytes < image.size();
        at = static_cast<std::size_t>(align_up(at + chunk.record_bytes, 8))) {
