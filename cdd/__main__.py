@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 import cdd
-from cdd.maintenance import find_bad_chunks
+from cdd.maintenance import count_hidden_chunks, find_bad_chunks
 from cdd.reader import Reader
 
 Command = Callable[[argparse.Namespace], int]
@@ -89,11 +89,15 @@ def _verify_one(path: str, options: argparse.Namespace) -> bool:
             bad += 1
             print(f"{path}: {chunk}")
         chunks, rows = reader.nchunks, len(reader)
+        hidden = count_hidden_chunks(reader)
+    if hidden:
+        print(f"{path}: DAMAGED, the index shows {chunks:,} chunks, {hidden:,} more are there")
+        print(f"{path}: a writer would cut those off, python -m cdd repair keeps them")
     if bad:
         print(f"{path}: DAMAGED, {bad:,} of {chunks:,} chunks")
-    elif not options.quiet:
+    elif not hidden and not options.quiet:
         print(f"{path}: ok, {rows:,} rows in {chunks:,} chunks")
-    return bad == 0
+    return bad == 0 and hidden == 0
 
 
 def _for_each(files: list[str], work: Look, options: argparse.Namespace) -> int:

@@ -100,6 +100,24 @@ def find_bad_chunks(reader: Reader, progress: Progress | None = None) -> Iterato
             progress(first + count, chunks)
 
 
+def count_hidden_chunks(reader: Reader) -> int:
+    """How many chunks, in whole appends, the file has behind those that its index shows.
+
+    None as long as all is well, whether or not a writer is at work. A crash of the system may leave some, and
+    so does damage to the end of the index that looks like such a crash; the next writer would cut them off.
+    """
+    if reader.path is None:
+        return 0
+    if reader.nchunks:
+        with suppress(_cdd.CddError):  # of a damaged last chunk
+            last = reader.chunks[-1]
+            if last.offset + last.stored_bytes == reader.stored_bytes:
+                return 0
+    found = _cdd.whole_end(reader.path, reader._options["max_chunk_bytes"])
+    reader.refresh()  # a writer may be at work
+    return max(0, found - reader.nchunks)
+
+
 def _rows_of(core: _cdd.Reader, chunk: int) -> tuple[int | None, int | None]:
     """The rows of a chunk, from its neighbours where its own place in the index is damaged."""
     with suppress(_cdd.CddError):

@@ -29,6 +29,7 @@ PyMethodDef methods[] = {
     {"threads", threads, METH_NOARGS, nullptr},
     {"set_threads", set_threads, METH_O, nullptr},
     {"repair", cdd::ext::repair, METH_VARARGS, nullptr},
+    {"whole_end", cdd::ext::whole_end, METH_VARARGS, nullptr},
     {"truncate", cdd::ext::truncate, METH_VARARGS, nullptr},
     {"compact", cdd::ext::compact, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},

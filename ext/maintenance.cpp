@@ -4,6 +4,7 @@
 // def compact(path: str, output: str, replace: bool, only_smaller: bool, codec: str, profile: str, level:
 // int,
 //             chunk_bytes: int, chunk_rows: int) -> (bytes before, bytes after)
+// def whole_end(path: str, max_chunk_bytes: int) -> int    chunks up to the last record that ends an append
 #include "core/store/rewrite.h"
 
 #include "ext/arguments.h"
@@ -58,6 +59,19 @@ PyObject* repair(PyObject* module, PyObject* args) {
   return Py_BuildValue("(KnNN)", static_cast<unsigned long long>(found.rows),
                        static_cast<Py_ssize_t>(found.records.size()), PyBool_FromLong(found.complete),
                        lost_object(found.lost));
+}
+
+PyObject* whole_end(PyObject* module, PyObject* args) {
+  PyObject* path = nullptr;
+  unsigned long long max_chunk_bytes = 0;
+  if (PyArg_ParseTuple(args, "UK:whole_end", &path, &max_chunk_bytes) == 0) return nullptr;
+  const std::string name = path_of(path);
+  if (PyErr_Occurred() != nullptr) return nullptr;
+  std::uint64_t end = 0;
+  const bool done = without_gil(state_of_module(module), path, [&] {
+    end = salvage(*FileStorage::open(name, FileStorage::Access::Read), max_chunk_bytes).whole_end;
+  });
+  return done ? PyLong_FromUnsignedLongLong(end) : nullptr;
 }
 
 PyObject* truncate(PyObject* module, PyObject* args) {

@@ -1,4 +1,4 @@
-// The module's functions that make one file from another: docs in maintenance.cpp.
+// The module's functions that look after files: maintenance.cpp says what they take.
 #pragma once
 
 #include "ext/py_objects.h"
@@ -6,6 +6,7 @@
 namespace cdd::ext {
 
 PyObject* repair(PyObject* module, PyObject* args);
+PyObject* whole_end(PyObject* module, PyObject* args);
 PyObject* truncate(PyObject* module, PyObject* args);
 PyObject* compact(PyObject* module, PyObject* args);
 

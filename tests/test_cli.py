@@ -122,6 +122,31 @@ def test_verify_tells_rows_of_a_chunk_whose_slot_is_damaged(path: Path) -> None:
     assert "slot is damaged" in str(bad)
 
 
+def test_verify_notices_chunks_that_the_index_hides(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.cdd"
+    cdd.save(path, ROWS, chunk_rows=1, user_meta=META)
+    chunks = chunks_of(path)
+    before = chunks[127].offset + chunks[127].stored_bytes
+    overwrite(path, before, bytes(chunks[128].offset - before))  # the second block
+    with cdd.open(path) as reader:
+        shown = reader.nchunks
+    assert shown < 1000
+    assert main(["verify", str(path)]) == 1
+    assert f"{1000 - shown} more are there" in capsys.readouterr().out
+    assert cdd.repair(path, tmp_path / "out.cdd").lost == ()
+    expect_store(tmp_path / "out.cdd", ROWS)
+
+
+def test_verify_beside_a_writer(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with cdd.open(path, "a") as writer:
+        for _ in range(5):
+            assert main(["verify", str(path)]) == 0
+            writer.append(ROWS[:300])
+    capsys.readouterr()
+
+
 def test_info(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     empty = tmp_path / "empty.cdd"
     cdd.open(empty, "w").close()

@@ -110,26 +110,43 @@ bool more_follows(const Storage& storage, const Header& header, const std::vecto
   return false;
 }
 
+// The first row of each record in the file as it was, as far as slots or records beside it tell.
+std::vector<std::optional<std::uint64_t>> first_rows(const Slots& slots,
+                                                     const std::vector<WholeRecord>& records) {
+  std::vector<std::optional<std::uint64_t>> begins(records.size());
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const auto slot = slots.chunk(records[i].chunk);
+    if (slot && slot->row_end >= records[i].n_rows) {
+      begins[i] = slot->row_end - records[i].n_rows;
+    } else if (records[i].chunk == 0) {
+      begins[i] = 0;
+    } else if (i > 0 && begins[i - 1] && records[i].chunk == records[i - 1].chunk + 1) {
+      begins[i] = *begins[i - 1] + records[i - 1].n_rows;
+    }
+  }
+  for (std::size_t i = records.size(); i-- > 1;) {
+    if (!begins[i - 1] && begins[i] && records[i].chunk == records[i - 1].chunk + 1 &&
+        *begins[i] >= records[i - 1].n_rows) {
+      begins[i - 1] = *begins[i] - records[i - 1].n_rows;
+    }
+  }
+  return begins;
+}
+
 }  // namespace
 
 std::vector<LostChunks> lost_chunks(const Storage& storage, const Header& header,
                                     const std::vector<WholeRecord>& records) {
   const Slots slots(storage, header, records);
+  const auto begins = first_rows(slots, records);
   std::vector<LostChunks> lost;
   std::uint64_t next = 0;
   std::optional<std::uint64_t> row = 0;  // of the file as it was, where chunk `next` begins
-  for (const WholeRecord& record : records) {
-    const auto slot = slots.chunk(record.chunk);
-    std::optional<std::uint64_t> begin;
-    if (slot && slot->row_end >= record.n_rows) {
-      begin = slot->row_end - record.n_rows;
-    } else if (record.chunk == next) {
-      begin = row;
-    }
-    if (record.chunk > next) lost.push_back({next, record.chunk - next, row, begin});
-    row = begin;
-    if (row) *row += record.n_rows;
-    next = record.chunk + 1;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    if (records[i].chunk > next) lost.push_back({next, records[i].chunk - next, row, begins[i]});
+    row = begins[i];
+    if (row) *row += records[i].n_rows;
+    next = records[i].chunk + 1;
   }
   const Slots::End end = slots.end();
   if (end.chunks > next) {

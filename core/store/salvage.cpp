@@ -83,6 +83,7 @@ class Scan {
     record_bytes_ += size;
     end_ = at + size;
     next_ = *number + 1;
+    if ((header->flags & chunk_flags::kBatchCont) == 0) found_.whole_end = next_;
     refused_ = 0;
     return true;
   }

@@ -35,6 +35,7 @@ struct Salvage {
   RowLayout layout;                  // unset when the header has none and nothing was found
   std::vector<WholeRecord> records;  // in the order of the file, which is that of their numbers
   std::uint64_t rows = 0;            // of all of them
+  std::uint64_t whole_end = 0;       // the number after the last of them that ends an append
   std::vector<LostChunks> lost;
   // False when the search was given up, as a file that is made to keep it busy deserves: there may be more.
   bool complete = true;

@@ -91,6 +91,7 @@ TEST_P(SalvageTest, AWholeFileLosesNothing) {
     EXPECT_EQ(numbers_of(found), all_but(kChunks, {}));
     EXPECT_TRUE(found.lost.empty());
     EXPECT_TRUE(found.complete);
+    EXPECT_EQ(found.whole_end, kChunks);
     EXPECT_EQ(found.layout, made.layout);
     expect_copy_is_right(made, made.image, found);
   }
@@ -182,7 +183,8 @@ TEST_P(SalvageTest, AWipedBlockAndALostRecordBehindIt) {
   const Salvage found = salvage_image(image_);
   EXPECT_EQ(numbers_of(found), all_but(kChunks, {2, 20}));
   ASSERT_EQ(found.lost.size(), 2u);
-  EXPECT_FALSE(found.lost[0].row_end);
+  EXPECT_EQ(found.lost[0].row_begin, 4u);
+  EXPECT_EQ(found.lost[0].row_end, 6u);     // counted back from the next block
   EXPECT_EQ(found.lost[1].row_begin, 40u);  // of a block that is found without its link
   EXPECT_EQ(found.lost[1].row_end, 42u);
 }
