@@ -89,7 +89,7 @@ def _verify_one(path: str, options: argparse.Namespace) -> bool:
             bad += 1
             print(f"{path}: {chunk}")
         chunks, rows = reader.nchunks, len(reader)
-        hidden = count_hidden_chunks(reader)
+        hidden = count_hidden_chunks(reader, options.max_chunk_bytes)
     if hidden:
         print(f"{path}: DAMAGED, the index shows {chunks:,} chunks, {hidden:,} more are there")
         print(f"{path}: a writer would cut those off, python -m cdd repair keeps them")

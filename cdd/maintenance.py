@@ -100,7 +100,7 @@ def find_bad_chunks(reader: Reader, progress: Progress | None = None) -> Iterato
             progress(first + count, chunks)
 
 
-def count_hidden_chunks(reader: Reader) -> int:
+def count_hidden_chunks(reader: Reader, max_chunk_bytes: int = 1 << 31) -> int:
     """How many chunks, in whole appends, the file has behind those that its index shows.
 
     None as long as all is well, whether or not a writer is at work. A crash of the system may leave some, and
@@ -113,7 +113,7 @@ def count_hidden_chunks(reader: Reader) -> int:
             last = reader.chunks[-1]
             if last.offset + last.stored_bytes == reader.stored_bytes:
                 return 0
-    found = _cdd.whole_end(reader.path, reader._options["max_chunk_bytes"])
+    found = _cdd.whole_end(reader.path, max_chunk_bytes)
     reader.refresh()  # a writer may be at work
     return max(0, found - reader.nchunks)
 

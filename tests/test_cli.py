@@ -134,7 +134,7 @@ def test_verify_notices_chunks_that_the_index_hides(
         shown = reader.nchunks
     assert shown < 1000
     assert main(["verify", str(path)]) == 1
-    assert f"{1000 - shown} more are there" in capsys.readouterr().out
+    assert f"{1000 - shown:,} more are there" in capsys.readouterr().out
     assert cdd.repair(path, tmp_path / "out.cdd").lost == ()
     expect_store(tmp_path / "out.cdd", ROWS)
 
