@@ -4,6 +4,7 @@
 
 #include "core/base/hash.h"
 #include "core/store/reader.h"
+#include "core/store/rewrite.h"
 #include "core/store/writer.h"
 #include "tests/core/small_store.h"
 
@@ -107,6 +108,26 @@ TEST_P(PlainBlocks, ReadLikeSlots) {
     }
     EXPECT_FALSE(reader.refresh());
   }
+}
+
+// Repair finds the records without the blocks and makes a file with slots, which can be appended to.
+TEST_P(PlainBlocks, AreSalvagedIntoSlots) {
+  PlainFile file = make_plain_file(13, GetParam());
+  for (const std::uint64_t block : file.blocks)
+    file.image[static_cast<std::size_t>(block) + 30] ^= std::byte{1};
+  const ViewStorage view(file.image, "plain");
+  EXPECT_THROW(Reader(std::make_shared<ViewStorage>(file.image, "plain")), Error);
+  const Salvage found = salvage(view);
+  const auto copy = std::make_shared<MemoryStorage>();
+  copy_records(view, found.header, found.layout, found.records, *copy);
+  const auto writer = Writer::open(copy, {});
+  writer->append(layout(), file.rows, 13 * kChunkRows);
+  writer->close();
+  const Reader reader(copy);
+  std::vector<std::byte> rows(2 * file.rows.size());
+  reader.read_into({0, reader.rows()}, rows);
+  EXPECT_TRUE(std::equal(file.rows.begin(), file.rows.end(), rows.begin()));
+  EXPECT_TRUE(std::equal(file.rows.begin(), file.rows.end(), rows.begin() + std::ssize(file.rows)));
 }
 
 TEST_P(PlainBlocks, AreNotAppendedTo) {
