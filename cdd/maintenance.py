@@ -48,7 +48,8 @@ class LostChunks(NamedTuple):
     def __str__(self) -> str:
         if self.chunks is None:
             since = "" if self.start is None else f", rows from {self.start} on"
-            return f"what was behind chunk {self.first - 1}{since}: how much is not known"
+            place = f"what was behind chunk {self.first - 1}" if self.first else "what was there"
+            return f"{place}{since}: how much is not known"
         last = self.first + self.chunks - 1
         name = f"chunk {self.first}" if last == self.first else f"chunks {self.first} to {last}"
         return f"{name}, {_rows_text(self.start, self.stop)}"
