@@ -30,12 +30,11 @@ from cdd._cdd import (
     TruncatedError,
     UnsupportedError,
     __version__,
-    set_threads,
-    threads,
 )
 from cdd.maintenance import LostChunks, RepairReport, compact, repair, truncate
 from cdd.reader import ChunkInfo, Reader
 from cdd.store import CODECS, load, open, save
+from cdd.threads import set_threads, threads
 from cdd.writer import Float16Error, Writer
 
 __all__ = [

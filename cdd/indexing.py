@@ -80,7 +80,7 @@ def _split(key: Any, shape: tuple[int, ...]) -> tuple[range | Array, tuple[Any, 
                 raise IndexError(f"the mask has {items} items along dimension {axis}, the store {size}")
         rows, *others = key.nonzero()
     else:
-        rows = _row_numbers(key, shape[0])
+        rows = row_numbers(key, shape[0])
     return rows.ravel(), (np.arange(rows.size).reshape(rows.shape), *others)
 
 
@@ -92,7 +92,7 @@ def row_number(row: int, rows: int) -> int:
     return found
 
 
-def _row_numbers(numbers: Array, rows: int) -> Array:
+def row_numbers(numbers: Array, rows: int) -> Array:
     outside = (numbers < -rows) | (numbers >= rows)
     if outside.any():
         raise IndexError(f"row {numbers[outside].flat[0]} is not within the store's {rows}")

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from cdd import _cdd
 from cdd.dtypes import Array, DType, buffer_dtype, dtype_of, out_buffer
-from cdd.indexing import row_number, select
+from cdd.indexing import row_number, row_numbers, select
 
 Contents = bytes | bytearray | memoryview
 Source = str | os.PathLike[str] | os.PathLike[bytes] | _cdd.Memory | Contents
@@ -19,6 +19,11 @@ Out = TypeVar("Out")
 
 _PIECE_BYTES = 64 << 20  # of rows that are in memory only until the rest of a key is applied to them
 _GATHER_ROWS = 1 << 20  # of one call that picks single rows
+
+
+def _identity(path: Any) -> tuple[int, int]:
+    status = Path(path).stat()
+    return status.st_dev, status.st_ino
 
 
 class ChunkInfo(NamedTuple):
@@ -94,6 +99,7 @@ class Reader:
         self._source = held if self._path is None else str(Path(self._path).absolute())
         self._options = {"verify": verify, "mmap": mmap, "max_chunk_bytes": max_chunk_bytes}
         self._core = _cdd.Reader(held, verify, mmap, max_chunk_bytes)
+        self._opened = None if self._path is None else _identity(self._source)
         self._read_into = self._core.read_into
         self._dtype: DType | None = None
         self._row_shape: tuple[int, ...] = ()
@@ -143,6 +149,16 @@ class Reader:
     def path(self) -> str | None:
         """The file's path as it was given; None in memory."""
         return self._path
+
+    @property
+    def replaced(self) -> bool:
+        """Whether the path now names another file than the one that is open here, or none."""
+        if self._path is None:
+            return False
+        try:
+            return _identity(self._source) != self._opened
+        except FileNotFoundError:
+            return True
 
     @property
     def closed(self) -> bool:
@@ -289,12 +305,7 @@ class Reader:
         numbers = np.asarray(starts)
         if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
             raise TypeError("starts is a sequence of row numbers")
-        numbers = numbers.astype(np.int64)
-        numbers = np.where(numbers < 0, numbers + self._core.rows, numbers)
-        if numbers.size and numbers.min() < 0:
-            raise IndexError(
-                f"row {numbers.min() - self._core.rows} is not within the store's {self._core.rows}"
-            )
+        numbers = row_numbers(numbers, self._core.rows)
         dtype = self.dtype
         if out is None:
             block = np.empty((len(numbers), rows, *self._row_shape), self._item)
@@ -324,7 +335,11 @@ class Reader:
     # ------------------------------------------------------------ the store
 
     def refresh(self) -> bool:
-        """Makes rows visible that were appended since. Returns whether there are any."""
+        """Makes rows visible that were appended since. Returns whether there are any.
+
+        A file that was replaced (mode "w", save) has no more to show to a reader of the old one: `replaced`
+        tells, and cdd.open(path) reads the new one.
+        """
         more = self._core.refresh()
         if self._dtype is None:
             self._learn_layout()

@@ -77,21 +77,18 @@ def open(source: Any, mode: str = "r", **options: Any) -> Reader | Writer:
                            close(); "commit" at flush(); "batch" also every 64 chunks or second of appending;
                            "always" at every append. A killed process alone loses only rows that do not fill a
                            chunk yet.
-        float16=False      store float32 books as float16, which loses precision: see Writer.float16_error
-        normalise=None     with float16: "mid" stores the first feature as price / mid - 1
-        size_scale=1.0     with float16: the other features are divided by this first
+        float16=False      store (n, D, F) float32 books as float16, which loses precision (see
+                           Writer.float16_error) and, on real books, is often larger than exact "levels";
+                           it is a choice of each writer, not of the store. Readers get float32
+        normalise=None     with float16: "mid" stores the first feature as price / mid - 1, mid being that of
+                           the two innermost levels, first or last of each half; readers get prices back
+        size_scale=1.0     with float16: the other features are divided by this first, and multiplied back
 
     Raises FileNotFoundError, PermissionError, ... (OSError) from the system, BlockingIOError when another
     writer has the store open, FormatError for what is no cdd file, UnsupportedError for one of a newer
     version, and TruncatedError or ChecksumError for damage to what is needed to open it.
     """
-    if mode not in _OPTIONS:
-        raise ValueError(f'mode is "r", "w", "x" or "a", not {mode!r}')
-    for name in options:
-        if name not in _OPTIONS[mode]:
-            modes = [f'"{other}"' for other, names in _OPTIONS.items() if name in names]
-            what = f"an option of mode {', '.join(modes)}" if modes else "no option of cdd.open"
-            raise TypeError(f'{name}= is {what}, not of mode "{mode}"' if modes else f"{name}= is {what}")
+    _check_options(mode, options)
     if mode == "r":
         return Reader(source, **options)
     if isinstance(source, bytes | bytearray | memoryview):
@@ -99,20 +96,41 @@ def open(source: Any, mode: str = "r", **options: Any) -> Reader | Writer:
     return Writer(source, mode, **options)
 
 
+def _check_options(mode: str, options: dict[str, Any]) -> None:
+    if mode not in _OPTIONS:
+        raise ValueError(f'mode is "r", "w", "x" or "a", not {mode!r}')
+    for name in options:
+        if name in _OPTIONS[mode]:
+            continue
+        modes = [f'"{other}"' for other, names in _OPTIONS.items() if name in names]
+        if modes:
+            raise TypeError(f'{name}= is an option of mode {", ".join(modes)}, not of mode "{mode}"')
+        raise TypeError(f'{name}= is no option; those of mode "{mode}" are {", ".join(_OPTIONS[mode])}')
+
+
 def save(path: Target, array: npt.ArrayLike, **options: Any) -> None:
-    """Writes an array as a new store, replacing what is there. Options and errors as cdd.open(path, "w")."""
+    """Writes an array as a new store, replacing what is there: only when it is whole, until then (and when
+    it fails) a file of that name stays what it was. Options and errors as cdd.open(path, "w")."""
     array = np.asanyarray(array)
     if array.ndim == 0:
         raise ValueError("a scalar has no rows: save an array whose first dimension counts them")
-    with Writer(path, "w", **{"dtype": array.dtype, "row_shape": array.shape[1:], **options}) as writer:
+    options = {"dtype": array.dtype, "row_shape": array.shape[1:], **options}
+    _check_options("w", options)
+    writer = Writer(path, "w" if isinstance(path, _cdd.Memory) else "s", **options)
+    try:
         writer.append(array)
+        writer.close()
+    except BaseException:
+        writer._core.give_up()
+        raise
 
 
 @overload
-def load(path: Source, out: None = None) -> Array: ...
+def load(path: Source, out: None = None, **options: Any) -> Array: ...
 @overload
-def load(path: Source, out: Out) -> Out: ...
-def load(path: Source, out: Any = None) -> Any:
-    """All rows of a store, as an array or into `out` (see Reader.read)."""
-    with Reader(path) as reader:
+def load(path: Source, out: Out, **options: Any) -> Out: ...
+def load(path: Source, out: Any = None, **options: Any) -> Any:
+    """All rows of a store, as an array or into `out` (see Reader.read). Options as cdd.open(path)."""
+    _check_options("r", options)
+    with Reader(path, **options) as reader:
         return reader.read(out=out)

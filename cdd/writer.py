@@ -46,8 +46,13 @@ class Writer:
         normalise: str | None = None,
         size_scale: float = 1.0,
     ) -> None:
-        if mode not in ("w", "x", "a"):
+        if mode not in ("w", "x", "a", "s"):  # "s" is save()'s: as "w", but replaces only with close()
             raise ValueError(f'mode is "w", "x" or "a" for a writer, not {mode!r}')
+        for name, value in (("codec", codec), ("profile", profile), ("durability", durability)):
+            if not isinstance(value, str):
+                raise TypeError(f"{name} is a str, not {value!r}")
+        if not isinstance(user_meta, bytes | bytearray | memoryview):
+            raise TypeError(f"user_meta is bytes, not {type(user_meta).__name__}: encode it first")
         if (dtype is None) != (row_shape is None):
             raise ValueError(
                 "dtype and row_shape are given together, or neither: then the first append decides"
@@ -92,6 +97,11 @@ class Writer:
         the store's, a value that float16 cannot hold, or a closed writer, and OSError when the disk is full.
         """
         code, array = storable(rows)
+        layout = self._core.layout
+        if layout is not None and array.ndim and array.shape == layout[1]:
+            raise ValueError(
+                f"append takes rows, of shape (n, *{layout[1]}): give one row as row[np.newaxis]"
+            )
         self._core.append(code, array)
 
     def flush(self) -> None:
@@ -145,7 +155,8 @@ class Writer:
 
     @property
     def float16_error(self) -> Float16Error:
-        """The largest absolute and relative error of float16=True so far; zeros without it."""
+        """The largest absolute and relative error of float16=True in the chunks this writer wrote; zeros
+        without it. Rows that still wait for a chunk are not in it: flush() or close() first."""
         return Float16Error(*self._core.cast_error)
 
     @property
@@ -166,8 +177,10 @@ class Writer:
         core = getattr(self, "_core", None)  # __init__ may have failed
         if core is None or core.closed:
             return
-        warnings.warn(f"unclosed {self!r}", ResourceWarning, stacklevel=2, source=self)
-        core.close()
+        try:
+            warnings.warn(f"unclosed {self!r}", ResourceWarning, stacklevel=2, source=self)
+        finally:
+            core.close()
 
     def __repr__(self) -> str:
         if self.closed:

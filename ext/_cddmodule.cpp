@@ -25,7 +25,13 @@ PyObject* set_threads(PyObject* module, PyObject* number) {
   Py_RETURN_NONE;
 }
 
+PyObject* begin_finalization(PyObject*, PyObject*) {
+  cdd::ext::begin_finalization();
+  Py_RETURN_NONE;
+}
+
 PyMethodDef methods[] = {
+    {"_begin_finalization", begin_finalization, METH_NOARGS, nullptr},
     {"threads", threads, METH_NOARGS, nullptr},
     {"set_threads", set_threads, METH_O, nullptr},
     {"repair", cdd::ext::repair, METH_VARARGS, nullptr},
@@ -40,7 +46,8 @@ int exec(PyObject* module) {
   const bool done = PyModule_AddStringConstant(module, "__version__", CDD_VERSION) == 0 &&
                     PyModule_AddStringConstant(module, "codec_names", cdd::plan_names().c_str()) == 0 &&
                     add_errors(module) && add_memory_type(module) && add_reader_type(module) &&
-                    add_writer_type(module);
+                    add_writer_type(module) &&
+                    watch_finalization(Ref(PyObject_GetAttrString(module, "_begin_finalization")).get());
   return done ? 0 : -1;
 }
 

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/base/bytes.h"
+#include "ext/finalization.h"
 
 namespace cdd::ext {
 
@@ -69,7 +70,7 @@ class Buffer {
 class GilRelease {
  public:
   GilRelease() noexcept : state_(PyEval_SaveThread()) {}
-  ~GilRelease() { PyEval_RestoreThread(state_); }
+  ~GilRelease() { restore_thread(state_); }
   GilRelease(const GilRelease&) = delete;
   GilRelease& operator=(const GilRelease&) = delete;
 

@@ -1,15 +1,15 @@
 // class Writer:
 //     """Appends buffers of rows to one store. Arrays and defaults are the Python Writer's."""
-//     def __init__(self, target: str | Memory, mode: str, layout: (dtype code, dims) | None, user_meta:
-//     Buffer,
-//                  codec: str, profile: str, level: int, float16: bool, normalise: str | None, size_scale:
-//                  float, chunk_bytes: int, chunk_rows: int, durability: str)                  chunk_rows 0:
-//                  by bytes
+//     def __init__(self, target: str | Memory, mode: str, layout: (dtype code, dims) | None,
+//                  user_meta: Buffer, codec: str, profile: str, level: int, float16: bool,
+//                  normalise: str | None, size_scale: float, chunk_bytes: int, chunk_rows: int,
+//                  durability: str)      mode "s": as "w", visible with close(); chunk_rows 0: by bytes
 //     rows, chunks: int;  layout: (dtype code, dims) | None;  user_meta: bytes;  closed: bool
 //     cast_error: (largest absolute, largest relative)
 //     def append(self, dtype_code: int, rows: Buffer) -> None      first dimension: the rows
 //     def flush(self) -> None
 //     def close(self) -> None
+//     def give_up(self) -> None         closes without writing; in mode "s" what was there stays
 #include <cerrno>
 #include <new>
 
@@ -86,10 +86,12 @@ WriterOptions options_of(const Arguments& given) {
   return options;
 }
 
-enum class Mode { Replace, Create, Append };
+enum class Mode { Replace, ReplaceAtClose, Create, Append };
 
 // Between the two attempts of Append somebody else may create the file, or remove it.
 std::shared_ptr<Writer> open_file(const std::string& path, Mode mode, const WriterOptions& options) {
+  using Visible = Writer::Visible;
+  if (mode == Mode::ReplaceAtClose) return Writer::create_file(path, true, options, Visible::AtClose);
   if (mode != Mode::Append) return Writer::create_file(path, mode == Mode::Replace, options);
   for (;;) {
     try {
@@ -109,6 +111,8 @@ std::shared_ptr<Writer> open_file(const std::string& path, Mode mode, const Writ
 std::shared_ptr<Writer> open_memory(MemoryObject& memory, Mode mode, const WriterOptions& options) {
   const std::shared_ptr<MemoryStorage> old = memory.storage.get();
   std::shared_ptr<Storage> locked = MemoryStorage::lock_for_writing(old);
+  // Replaced between the two: then the lock is that of a store nobody has any more.
+  if (memory.storage.get() != old) return open_memory(memory, mode, options);
   const bool is_new = locked->size() == 0;
   if (mode == Mode::Create && !is_new) fail_io(EEXIST, "cannot create a store in this Memory");
   if (mode == Mode::Append && !is_new) return Writer::open(std::move(locked), options);
@@ -140,7 +144,8 @@ PyObject* writer_new(PyTypeObject* type, PyObject* args, PyObject*) {
     if (PyErr_Occurred() != nullptr) return nullptr;
     self->filename = Ref::borrow(given.target).release();
   }
-  static constexpr Choice<Mode> kModes[] = {{"w", Mode::Replace}, {"x", Mode::Create}, {"a", Mode::Append}};
+  static constexpr Choice<Mode> kModes[] = {
+      {"w", Mode::Replace}, {"s", Mode::ReplaceAtClose}, {"x", Mode::Create}, {"a", Mode::Append}};
   Mode mode{};
   WriterOptions options;
   const bool opened =
@@ -233,6 +238,7 @@ PyMethodDef methods[] = {
     {"append", as_method(writer_append), METH_FASTCALL, nullptr},
     {"flush", writer_call<&Writer::flush>, METH_NOARGS, nullptr},
     {"close", writer_call<&Writer::close>, METH_NOARGS, nullptr},
+    {"give_up", writer_call<&Writer::give_up>, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 

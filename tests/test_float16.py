@@ -95,3 +95,34 @@ def test_profiles_and_levels(tmp_path: Path, profile: str, level: int) -> None:
     rows = np.repeat(BOOKS["okx"][:50], 4, axis=0)
     cdd.save(tmp_path / "a.cdd", rows, profile=profile, level=level)
     assert np.array_equal(cdd.load(tmp_path / "a.cdd"), rows)
+
+
+def test_a_value_that_does_not_fit_is_refused_before_it_waits(tmp_path: Path) -> None:
+    """Else it would stand in the way of every later chunk."""
+    path = tmp_path / "a.cdd"
+    rows = np.ones((3, 50, 3), np.float32)
+    bad = rows.copy()
+    bad[1, 7, 1] = 1e6
+    with cdd.open(path, "w", float16=True, chunk_rows=64) as writer:
+        writer.append(rows)
+        with pytest.raises(ValueError, match=r"row 1, level 7, feature 1: 1000000"):
+            writer.append(bad)
+        writer.append(rows)
+        assert writer.rows == 6
+    np.testing.assert_array_equal(cdd.load(path), np.ones((6, 50, 3), np.float32))
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_mid_is_that_of_the_innermost_levels(order: int) -> None:
+    """Whichever way the halves are ordered, the nearest prices are stored best: here with no error at all."""
+    book = np.zeros((4, 50, 3), np.float32)
+    bids, asks = 1000 - np.arange(25) * 8, 1008 + np.arange(25) * 8
+    book[:, :25, 0] = bids[::order]
+    book[:, 25:, 0] = asks[::-order]
+    memory = cdd.Memory()
+    with cdd.open(memory, "w", float16=True, normalise="mid") as writer:
+        writer.append(book)
+    found = cdd.load(memory)
+    best = abs(book[0, :, 0] - 1004) < 5
+    assert best.sum() == 2
+    assert abs(found[:, best, 0] - book[:, best, 0]).max() < 0.003

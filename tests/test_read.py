@@ -211,6 +211,8 @@ def test_windows(reader: cdd.Reader, book: np.ndarray) -> None:
             reader.read_windows(starts, 10)
     with pytest.raises((TypeError, ValueError, OverflowError)):
         reader.read_windows([0], -1)
+    with pytest.raises(IndexError):
+        reader.read_windows(np.array([2**64 - 1], np.uint64), 1)
 
 
 def test_as_an_array(reader: cdd.Reader, book: np.ndarray) -> None:

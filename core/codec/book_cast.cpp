@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
+#include <limits>
 
 #include "core/base/scratch.h"
 #include "core/simd/half.h"
@@ -11,12 +13,26 @@ namespace {
 
 // Casting goes through a few rows at a time, so that the float32 in between stays in the nearest cache.
 constexpr std::size_t kStepItems = 2048;
+constexpr std::size_t kCheckBytes = std::size_t{256} << 10;  // of rows that are checked at a time
 
+// The middle of the two innermost levels. Either half of a book may be ordered away from the middle or
+// towards it, so these are the nearest pair of a first or last level of each half.
 float mid_of(const RowLayout& layout, const std::byte* row, std::uint64_t row_number) {
-  const std::size_t other_side = std::size_t{layout.dims()[0] / 2} * layout.dims()[1];
-  const auto ask = load<float>(row);
-  const auto bid = load<float>(row + other_side * sizeof(float));
-  const auto mid = static_cast<float>((static_cast<double>(ask) + static_cast<double>(bid)) / 2);
+  const std::size_t levels = layout.dims()[0];
+  const std::size_t half = levels / 2;
+  const auto price = [&](std::size_t level) {
+    return static_cast<double>(load<float>(row + level * layout.dims()[1] * sizeof(float)));
+  };
+  double nearest = std::numeric_limits<double>::infinity();
+  auto mid = std::numeric_limits<float>::quiet_NaN();
+  for (const std::size_t a : {std::size_t{0}, half > 0 ? half - 1 : 0}) {
+    for (const std::size_t b : {half, levels - 1}) {
+      const double apart = std::fabs(price(a) - price(b));
+      if (!(apart < nearest)) continue;  // NaN is no candidate
+      nearest = apart;
+      mid = static_cast<float>((price(a) + price(b)) / 2);
+    }
+  }
   if (!std::isfinite(mid) || mid == 0) {
     fail(ErrorCode::InvalidArgument, "row %llu has the mid %g, by which it cannot be normalised",
          static_cast<unsigned long long>(row_number), static_cast<double>(mid));
@@ -27,7 +43,7 @@ float mid_of(const RowLayout& layout, const std::byte* row, std::uint64_t row_nu
 }  // namespace
 
 void cast_rows(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, const Float16Options& options,
-               std::span<float> mids, std::uint16_t* halves) {
+               std::span<float> mids, std::uint16_t* halves, std::uint64_t first_row) {
   if (!std::isfinite(options.size_scale) || options.size_scale <= 0) {
     fail(ErrorCode::InvalidArgument, "size_scale must be finite and above 0, got %g",
          static_cast<double>(options.size_scale));
@@ -43,7 +59,7 @@ void cast_rows(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, const 
       const std::byte* given = rows.data() + k * sizeof(float);
       if (by_mid && k % layout.row_items() == 0) {
         const std::size_t row = k / layout.row_items();
-        mid = mids[row] = mid_of(layout, given, row);
+        mid = mids[row] = mid_of(layout, given, first_row + row);
       }
       const auto v = load<float>(given);
       if (k % features != 0) {
@@ -70,7 +86,7 @@ void uncast_rows(const RowLayout& layout, std::uint32_t n_rows, const BookScale&
   simd::scale_half_rows({n_rows, items, mask, scale.mids, scale.size_scale}, halves, out);
 }
 
-CastError cast_error(const RowLayout& layout, Bytes given, Bytes returned) {
+CastError cast_error(const RowLayout& layout, Bytes given, Bytes returned, std::uint64_t first_row) {
   CastError error;
   const std::size_t row_items = layout.row_items();
   const std::size_t features = layout.dims()[1];
@@ -80,8 +96,9 @@ CastError cast_error(const RowLayout& layout, Bytes given, Bytes returned) {
     if (!std::isfinite(value)) continue;
     if (!std::isfinite(got)) {
       fail(ErrorCode::InvalidArgument,
-           "row %zu, level %zu, feature %zu: %.9g would become infinite as float16", k / row_items,
-           k % row_items / features, k % features, static_cast<double>(value));
+           "row %llu, level %zu, feature %zu: %.9g would become infinite as float16",
+           static_cast<unsigned long long>(first_row + k / row_items), k % row_items / features, k % features,
+           static_cast<double>(value));
     }
     const double absolute = std::fabs(static_cast<double>(got) - static_cast<double>(value));
     error.max_absolute = std::max(error.max_absolute, absolute);
@@ -90,6 +107,23 @@ CastError cast_error(const RowLayout& layout, Bytes given, Bytes returned) {
     }
   }
   return error;
+}
+
+void check_castable(const RowLayout& layout, Bytes rows, std::uint64_t n_rows,
+                    const Float16Options& options) {
+  const std::size_t row_bytes = layout.row_bytes();
+  const std::uint64_t step_rows = std::max<std::uint64_t>(1, kCheckBytes / row_bytes);
+  for (std::uint64_t first = 0; first < n_rows; first += step_rows) {
+    const auto n = static_cast<std::uint32_t>(std::min(step_rows, n_rows - first));
+    const Bytes given = rows.subspan(static_cast<std::size_t>(first) * row_bytes, n * row_bytes);
+    std::byte* const work = scratch(Stage::Transform).get(given.size() * 3 / 2 + sizeof(float) * n).data();
+    auto* const mids = reinterpret_cast<float*>(work + given.size());
+    auto* const halves = reinterpret_cast<std::uint16_t*>(mids + n);
+    const bool by_mid = options.normalise == Normalise::Mid;
+    cast_rows(layout, given, n, options, {mids, by_mid ? n : 0}, halves, first);
+    uncast_rows(layout, n, {options.size_scale, by_mid ? mids : nullptr}, halves, work);
+    cast_error(layout, given, {work, given.size()}, first);
+  }
 }
 
 }  // namespace cdd

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/scratch.h"
+#include "core/codec/book_cast.h"
 #include "core/codec/raw.h"
 
 namespace cdd {
@@ -17,7 +18,7 @@ constexpr std::uint32_t kFullInterval = 256;
 constexpr double kRivalCost = 1.5;  // times the winner's
 constexpr double kDrift = 0.2;
 constexpr double kSmoothing = 1.0 / 8;
-constexpr double kReadNs = 1.0;  // a stored byte, read at 1 GB/s
+constexpr double kReadNs = 4.0;  // a stored byte, read at 250 MB/s: a disk in a data centre
 
 // Time of one decoding step: ns for each byte it makes and for each byte it takes. benchmarks/calibrate.cpp
 // fits them to whole-chunk reads of real arrays; these are a Zen 4 core's. Only their proportions matter.
@@ -78,6 +79,10 @@ Chooser::Chooser(const RowLayout& layout, std::vector<ChunkPlan> plans, Profile 
     : layout_(layout), profile_(profile), since_full_(kFullInterval) {
   lossless_ = std::ranges::none_of(plans, [](const ChunkPlan& plan) { return plan.float16.enabled; });
   for (const ChunkPlan& plan : plans) candidates_.push_back({plan});
+}
+
+void Chooser::check_rows(Bytes rows, std::uint64_t n_rows) const {
+  if (!lossless_) check_castable(layout_, rows, n_rows, candidates_.front().plan.float16);
 }
 
 EncodedChunk Chooser::encode(Bytes rows, std::uint32_t n_rows, const ChunkPlace& place,

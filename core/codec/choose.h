@@ -16,7 +16,7 @@
 namespace cdd {
 
 enum class Profile : std::uint8_t {
-  Fast,   // least time to get the chunk: reading it at 1 GB/s, then decoding it
+  Fast,   // least time to get the chunk: reading it at 250 MB/s, then decoding it
   Dense,  // fewest stored bytes
 };
 
@@ -28,6 +28,10 @@ class Chooser {
  public:
   // `plans` come from plans_for() with the same layout.
   Chooser(const RowLayout& layout, std::vector<ChunkPlan> plans, Profile profile);
+
+  // Throws InvalidArgument where a cast to float16 is asked for and cannot hold these rows; encode() would
+  // then throw too, whatever other rows they come with.
+  void check_rows(Bytes rows, std::uint64_t n_rows) const;
 
   // Encodes a chunk and appends its record to `out`. Throws what encode_chunk throws, leaving `out` alone.
   EncodedChunk encode(Bytes rows, std::uint32_t n_rows, const ChunkPlace& place, std::vector<std::byte>& out);

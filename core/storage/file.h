@@ -24,12 +24,14 @@ class FileStorage final : public Storage {
  public:
   enum class Access { Read, Append };
 
-  // Opens an existing file. Access::Append also takes the writer's lock and makes sure that the path still
-  // names the locked file; Error{Io, EWOULDBLOCK} says that another writer holds it.
+  // Opens an existing file; anything but a regular file is refused (EISDIR, EINVAL). Access::Append also
+  // takes the writer's lock and makes sure that the path still names the locked file; Error{Io, EWOULDBLOCK}
+  // says that another writer holds it.
   static std::unique_ptr<FileStorage> open(const std::string& path, Access access);
 
   // Creates a file that becomes visible under `path` only by publish(), already locked for this writer.
   // Until then it lives beside `path` under a temporary name, which the destructor removes.
+  // A link at `path` stays and what it leads to is replaced, by a file with the same permissions.
   // `replace` false: Error{Io, EEXIST} when something is there, now or at publish(). `replace` true: refused
   // like open(Append) while another writer holds the old file.
   static std::unique_ptr<FileStorage> create(const std::string& path, bool replace);
@@ -55,6 +57,7 @@ class FileStorage final : public Storage {
   FileHandle handle_;
   std::string path_;
   const std::uint64_t process_ = process_id();  // whose lock and temporary name these are
+  std::string target_;                          // the name it gets: path_ with links followed
   std::string temporary_;                       // not empty until publish()
   bool replace_ = false;
   std::unique_ptr<FileStorage> replaced_;  // the old file, locked until the new one has its name

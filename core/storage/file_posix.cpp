@@ -8,10 +8,12 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <limits>
+#include <optional>
+#include <random>
 
 static_assert(sizeof(off_t) == 8, "files beyond 2 GiB need 64-bit offsets");
 
@@ -55,18 +57,43 @@ bool is_still_named(int fd, const std::string& path) {
   return held.st_dev == named.st_dev && held.st_ino == named.st_ino;
 }
 
+// What is at `path`, nothing if nothing is. Devices, pipes and folders are no place for a store, nor is a
+// link that leads nowhere.
+std::optional<struct stat> check_regular(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) {
+    const int error = errno;
+    if (::lstat(path.c_str(), &info) == 0) fail_io(error, "cannot follow the link %s", path.c_str());
+    return std::nullopt;
+  }
+  if (S_ISDIR(info.st_mode)) fail_io(EISDIR, "cannot open %s", path.c_str());
+  if (!S_ISREG(info.st_mode)) fail_io(EINVAL, "%s is not a regular file", path.c_str());
+  return info;
+}
+
+// `path` with links followed, so that a link keeps leading to what it leads to.
+std::string resolved(const std::string& path) {
+  char* const real = ::realpath(path.c_str(), nullptr);
+  if (real == nullptr) return path;
+  std::string out(real);
+  std::free(real);
+  return out;
+}
+
 std::string directory_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
+// A name beside `path` that nobody else is likely to take: process numbers alone repeat, in containers
+// always.
 std::string temporary_beside(const std::string& path) {
-  static std::atomic<unsigned> counter{0};
   const std::size_t slash = path.rfind('/');
   const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
-  char suffix[64];
-  std::snprintf(suffix, sizeof suffix, ".%ld-%u.tmp", static_cast<long>(::getpid()), counter.fetch_add(1));
+  std::random_device random;
+  char suffix[32];
+  std::snprintf(suffix, sizeof suffix, ".%08x%08x.tmp", random(), random());
   // A long name leaves no room for the suffix: NAME_MAX is 255 nearly everywhere.
   return directory_of(path) + "/." + name.substr(0, 200) + suffix;
 }
@@ -82,11 +109,9 @@ void sync_directory(const std::string& path) {
 
 std::unique_ptr<FileStorage> FileStorage::open(const std::string& path, Access access) {
   for (;;) {
+    check_regular(path);  // first, since opening a FIFO would wait for its other end
     const int fd = open_or_fail(path, access == Access::Append ? O_RDWR : O_RDONLY);
     std::unique_ptr<FileStorage> file(new FileStorage(fd, path));
-    struct stat info {};
-    if (::fstat(fd, &info) != 0) fail_io(errno, "cannot stat %s", path.c_str());
-    if (S_ISDIR(info.st_mode)) fail_io(EISDIR, "cannot open %s", path.c_str());
     if (access == Access::Read) return file;
     lock_or_fail(fd, path);
     // Another writer may have replaced the file between open and lock: then this handle is to a dead one.
@@ -96,18 +121,24 @@ std::unique_ptr<FileStorage> FileStorage::open(const std::string& path, Access a
 
 std::unique_ptr<FileStorage> FileStorage::create(const std::string& path, bool replace) {
   std::unique_ptr<FileStorage> old;
-  if (::access(path.c_str(), F_OK) == 0) {
+  const std::optional<struct stat> present = check_regular(path);
+  if (present) {
     if (!replace) fail_io(EEXIST, "cannot create %s", path.c_str());
     old = open(path, Access::Append);
   }
-  std::string temporary = temporary_beside(path);
+  std::string target = resolved(path);
+  std::string temporary = temporary_beside(target);
   const int fd =
       retry([&] { return ::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666); });
   if (fd < 0) fail_io(errno, "cannot create %s", path.c_str());
   std::unique_ptr<FileStorage> file(new FileStorage(fd, path));
+  file->target_ = std::move(target);
   file->temporary_ = std::move(temporary);
   file->replace_ = replace;
   file->replaced_ = std::move(old);
+  if (present && ::fchmod(fd, present->st_mode & 07777) != 0) {
+    fail_io(errno, "cannot give %s its permissions", path.c_str());
+  }
   lock_or_fail(fd, path);
   return file;
 }
@@ -116,19 +147,19 @@ void FileStorage::publish() {
   if (temporary_.empty()) return;
   if (::fsync(handle_) != 0) fail_io(errno, "cannot sync %s", path_.c_str());
   if (replace_) {
-    if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_io(errno, "cannot create %s", path_.c_str());
-  } else if (::link(temporary_.c_str(), path_.c_str()) == 0) {
+    if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail_io(errno, "cannot create %s", path_.c_str());
+  } else if (::link(temporary_.c_str(), target_.c_str()) == 0) {
     ::unlink(temporary_.c_str());
   } else if (errno == EPERM || errno == ENOTSUP || errno == ENOSYS) {
     // No hard links here (FAT, some network mounts): the check and the rename are then two steps.
-    if (::access(path_.c_str(), F_OK) == 0) fail_io(EEXIST, "cannot create %s", path_.c_str());
-    if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_io(errno, "cannot create %s", path_.c_str());
+    if (::access(target_.c_str(), F_OK) == 0) fail_io(EEXIST, "cannot create %s", path_.c_str());
+    if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail_io(errno, "cannot create %s", path_.c_str());
   } else {
     fail_io(errno, "cannot create %s", path_.c_str());
   }
   temporary_.clear();
   replaced_.reset();
-  sync_directory(path_);
+  sync_directory(target_);
 }
 
 // A forked child holds the lock as well, for as long as its handle lives: so the owner ends it in so many

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 
+#include "core/storage/fork_gate.h"
 #include "core/storage/memory.h"
 
 namespace cdd {
@@ -19,16 +20,14 @@ MappedStorage::~MappedStorage() {
 }
 
 Bytes MappedStorage::read_at(std::uint64_t offset, std::size_t n, Scratch& scratch) const {
-  for (bool tried = false;; tried = true) {
-    const Bytes map = *current_.load(std::memory_order_acquire);
-    if (offset <= map.size() && n <= map.size() - offset) return view_at(map, offset, n, scratch);
-    if (tried) return file_->read_at(offset, n, scratch);
-    map_again();
-  }
+  const Bytes map = *current_.load(std::memory_order_acquire);
+  const bool covered = offset <= map.size() && n <= map.size() - offset;
+  return covered ? view_at(map, offset, n, scratch) : file_->read_at(offset, n, scratch);
 }
 
-// Only once the file is half as long again, so that all maps together stay few.
-void MappedStorage::map_again() const {
+// Maps again only once the file is half as long again, so that all maps together stay few.
+void MappedStorage::look_again() {
+  const ForkGate gate;
   const std::lock_guard lock(mutex_);
   const std::uint64_t bytes = file_->size();
   const std::uint64_t mapped = maps_.back().size();

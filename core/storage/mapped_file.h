@@ -21,6 +21,10 @@ class MappedStorage final : public Storage {
   ~MappedStorage() override;
 
   Bytes read_at(std::uint64_t offset, std::size_t n, Scratch& scratch) const override;
+  Bytes copy_at(std::uint64_t offset, std::size_t n, Scratch& scratch) const override {
+    return file_->read_at(offset, n, scratch);
+  }
+  void look_again() override;
   using Storage::write_at;
   void write_at(std::uint64_t offset, std::span<const Bytes> parts) override;
   std::uint64_t size() const override { return file_->size(); }
@@ -33,12 +37,11 @@ class MappedStorage final : public Storage {
 
   static Bytes map(const FileStorage& file, std::uint64_t bytes);  // empty for an empty file
   static void unmap(Bytes map) noexcept;
-  void map_again() const;
 
   std::unique_ptr<FileStorage> file_;
-  mutable std::mutex mutex_;        // guards maps_
-  mutable std::deque<Bytes> maps_;  // all stay: readers may hold pointers into them
-  mutable std::atomic<const Bytes*> current_{nullptr};
+  std::mutex mutex_;        // guards maps_
+  std::deque<Bytes> maps_;  // all stay: readers may hold pointers into them
+  std::atomic<const Bytes*> current_{nullptr};
 };
 
 }  // namespace cdd

@@ -22,6 +22,15 @@ class Storage {
   // readable bytes, and may change under the reader where a writer is at work.
   virtual Bytes read_at(std::uint64_t offset, std::size_t n, Scratch& scratch) const = 0;
 
+  // The same, always copied into `scratch`: for bytes that a writer may be about to change or cut off, where
+  // a pointer into a map could be to nothing by the time it is followed.
+  virtual Bytes copy_at(std::uint64_t offset, std::size_t n, Scratch& scratch) const {
+    return read_at(offset, n, scratch);
+  }
+
+  // Told that there may be more of it than there was.
+  virtual void look_again() {}
+
   // Writes `parts` one after the other at `offset`, extending the storage (a gap reads as zeros).
   virtual void write_at(std::uint64_t offset, std::span<const Bytes> parts) = 0;
 
@@ -39,7 +48,10 @@ class Storage {
   void write_at(std::uint64_t offset, Bytes bytes) { write_at(offset, std::span<const Bytes>(&bytes, 1)); }
 };
 
-// Exactly `n` bytes, or Error{Truncated}.
+// Exactly `n` bytes by copy_at, or Error{Truncated}.
+Bytes copy_exactly(const Storage& storage, std::uint64_t offset, std::size_t n, Scratch& scratch);
+
+// Exactly `n` bytes by read_at, or Error{Truncated}.
 Bytes read_exactly(const Storage& storage, std::uint64_t offset, std::size_t n, Scratch& scratch);
 
 }  // namespace cdd

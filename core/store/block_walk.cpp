@@ -79,7 +79,7 @@ std::optional<BlockWalk::Successor> BlockWalk::successor_of(std::uint64_t k) con
     return Successor{block.plain->next, block.plain->slots.back().row_end};
   }
   const std::uint32_t capacity = geometry_.capacity(k);
-  const Bytes bytes = storage_.read_at(slot_offset(k, capacity - 1), 2 * kSlotBytes, scratch(Stage::Record));
+  const Bytes bytes = storage_.copy_at(slot_offset(k, capacity - 1), 2 * kSlotBytes, scratch(Stage::Record));
   if (bytes.size() < 2 * kSlotBytes) return std::nullopt;
   const auto link = parse_slot(bytes.data() + kSlotBytes, salt_, kLinkKey | k);
   if (link && link->has(slot_flags::kLink)) return Successor{link->offset, link->row_end};
@@ -95,7 +95,7 @@ std::optional<BlockWalk::Successor> BlockWalk::successor_of(std::uint64_t k) con
 
 // Whether `offset` holds block k's header and, as proof that it is in use, a valid first slot.
 bool BlockWalk::is_slot_block(std::uint64_t offset, std::uint64_t k) const {
-  const Bytes bytes = storage_.read_at(offset, kBlockHeaderBytes + kSlotBytes, scratch(Stage::Record));
+  const Bytes bytes = storage_.copy_at(offset, kBlockHeaderBytes + kSlotBytes, scratch(Stage::Record));
   if (bytes.size() < kBlockHeaderBytes + kSlotBytes) return false;
   std::byte expected[kBlockHeaderBytes];
   put_block_header(geometry_.block_bytes(k), expected);
@@ -106,7 +106,7 @@ bool BlockWalk::is_slot_block(std::uint64_t offset, std::uint64_t k) const {
 bool BlockWalk::is_sealed(std::uint64_t k) const {
   if (blocks_[k].plain) return true;
   const auto block_bytes = static_cast<std::size_t>(geometry_.block_bytes(k));
-  const Bytes block = storage_.read_at(blocks_[k].offset, block_bytes, scratch(Stage::Record));
+  const Bytes block = storage_.copy_at(blocks_[k].offset, block_bytes, scratch(Stage::Record));
   if (block.size() < block_bytes) return false;
   const Hash128 hash = {load<std::uint64_t>(block.data() + kBlockHashAt),
                         load<std::uint64_t>(block.data() + kBlockHashAt + 8)};
@@ -129,7 +129,7 @@ std::vector<std::optional<Slot>> BlockWalk::read_slots(std::uint64_t first, std:
       }
       continue;
     }
-    const Bytes bytes = k < blocks_.size() ? storage_.read_at(slot_offset(k, position), run * kSlotBytes,
+    const Bytes bytes = k < blocks_.size() ? storage_.copy_at(slot_offset(k, position), run * kSlotBytes,
                                                               scratch(Stage::Record))
                                            : Bytes{};
     for (std::size_t i = 0; i < run; ++i) {
@@ -144,7 +144,7 @@ std::optional<BlockWalk::Tail> BlockWalk::find_clean_tail() const {
   const std::uint64_t k = blocks_.size() - 1;
   const std::uint32_t capacity = geometry_.capacity(k);
   const auto is_zero = [&](std::uint64_t position) {
-    const Bytes bytes = storage_.read_at(slot_offset(k, position), kSlotBytes, scratch(Stage::Record));
+    const Bytes bytes = storage_.copy_at(slot_offset(k, position), kSlotBytes, scratch(Stage::Record));
     return bytes.size() < kSlotBytes || is_zero_slot(bytes.data());
   };
   std::uint64_t low = 0;                             // every slot before is in use
@@ -160,7 +160,7 @@ std::optional<BlockWalk::Tail> BlockWalk::find_clean_tail() const {
   if (low == 0) return std::nullopt;
   const std::uint64_t position = low - 1;
   const std::uint64_t key = position == capacity ? kLinkKey | k : geometry_.first_chunk(k) + position;
-  const Bytes bytes = storage_.read_at(slot_offset(k, position), kSlotBytes, scratch(Stage::Record));
+  const Bytes bytes = storage_.copy_at(slot_offset(k, position), kSlotBytes, scratch(Stage::Record));
   if (bytes.size() < kSlotBytes) return std::nullopt;
   const auto slot = parse_slot(bytes.data(), salt_, key);
   // Only one commit slot is ever in a file, and it says where it stands, so a search that damage led astray
@@ -192,7 +192,7 @@ BlockWalk::Tail BlockWalk::scan_tail() const {
     const std::size_t batch =
         std::min<std::size_t>(kScanSlots, static_cast<std::size_t>(capacity) + 1 - found.size());
     const Bytes bytes =
-        storage_.read_at(slot_offset(k, found.size()), batch * kSlotBytes, scratch(Stage::Record));
+        storage_.copy_at(slot_offset(k, found.size()), batch * kSlotBytes, scratch(Stage::Record));
     for (std::size_t i = 0; i < batch; ++i) {
       const std::uint64_t position = found.size();
       const std::uint64_t key = position == capacity ? kLinkKey | k : first + position;

@@ -17,7 +17,7 @@ constexpr std::size_t kRefreshSlots = 64;  // of one read while following a live
 ChunkIndex::ChunkIndex(const Storage& storage, const Metadata& metadata, std::uint64_t first_block)
     : walk_(storage, metadata, first_block) {
   const CommittedEnd end = walk_.find_end();
-  durable_chunks_ = end.durable_chunks;
+  durable_chunks_.store(end.durable_chunks, std::memory_order_release);
   rows_.store(end.rows, std::memory_order_release);
   chunks_.store(end.chunks, std::memory_order_release);
 }
@@ -162,7 +162,7 @@ bool ChunkIndex::refresh() {
   std::uint64_t next = before;  // chunks seen; those up to the last END are whole appends
   std::uint64_t chunks = before;
   std::uint64_t rows = this->rows();
-  std::uint64_t seen_rows = rows;
+  std::uint64_t durable_chunks = this->durable_chunks();
   for (bool more = true; more;) {
     if (next == geometry.first_chunk(walk_.blocks().size()) && !walk_.follow_link()) break;
     const std::uint64_t block_end = geometry.first_chunk(walk_.blocks().size());
@@ -175,15 +175,16 @@ bool ChunkIndex::refresh() {
     std::size_t i = 0;
     for (; i < count && (slots[i] || i < durable); ++i) {
       if (!slots[i]) continue;
-      seen_rows = std::max(seen_rows, slots[i]->row_end);
+      if (slots[i]->has(slot_flags::kSynced)) durable_chunks = next + i;
       if (!slots[i]->has(slot_flags::kEnd)) continue;
       chunks = next + i + 1;
-      rows = seen_rows;
+      rows = std::max(rows, slots[i]->row_end);
     }
     next += i;
     more = i == count;
   }
   if (chunks == before) return false;
+  durable_chunks_.store(std::min(durable_chunks, chunks), std::memory_order_release);
   // In this order: whoever sees the rows finds their chunks.
   chunks_.store(chunks, std::memory_order_release);
   rows_.store(rows, std::memory_order_release);

@@ -38,8 +38,8 @@ class ChunkIndex {
   // Committed rows and chunks as of the last refresh. All rows below rows() can be looked up.
   std::uint64_t rows() const noexcept { return rows_.load(std::memory_order_acquire); }
   std::uint64_t chunks() const noexcept { return chunks_.load(std::memory_order_acquire); }
-  // Chunks that were known to be durable when this index was opened: what is wrong with them is damage.
-  std::uint64_t durable_chunks() const noexcept { return durable_chunks_; }
+  // Chunks that are known to be durable: what is wrong with them is damage, and no writer takes them back.
+  std::uint64_t durable_chunks() const noexcept { return durable_chunks_.load(std::memory_order_acquire); }
 
   // Looks for appends made since. Returns whether there were any.
   bool refresh();
@@ -78,7 +78,7 @@ class ChunkIndex {
   mutable std::mutex mutex_;  // guards walk_ and the making and filling of pages
   BlockWalk walk_;
   mutable std::array<std::atomic<Table*>, kTables> tables_{};
-  std::uint64_t durable_chunks_ = 0;
+  std::atomic<std::uint64_t> durable_chunks_{0};
   std::atomic<std::uint64_t> chunks_{0};
   std::atomic<std::uint64_t> rows_{0};
 };

@@ -7,8 +7,9 @@ namespace {
 
 constexpr double kFirstGuessRatio = 4;       // of raw to stored bytes, before anything was measured
 constexpr double kShortEnoughToRetry = 0.7;  // of the target
-constexpr double kSmoothing = 0.25;          // weight of one chunk once the size has settled
-constexpr std::uint32_t kRowGrain = 8;       // sizes above this are multiples of it, as kernels like
+constexpr double kLongEnoughToRetry = 2;
+constexpr double kSmoothing = 0.25;     // weight of one chunk once the size has settled
+constexpr std::uint32_t kRowGrain = 8;  // sizes above this are multiples of it, as kernels like
 
 }  // namespace
 
@@ -34,6 +35,13 @@ bool ChunkSizer::accept(std::uint32_t record_bytes) noexcept {
     const std::uint32_t grown = limit(std::min(ideal, 2.0 * rows_));
     if (grown > rows_) {
       rows_ = grown;
+      return false;
+    }
+  }
+  if (!settled_ && record_bytes > kLongEnoughToRetry * target_bytes_) {
+    const std::uint32_t shrunk = limit(ideal);
+    if (shrunk < rows_) {
+      rows_ = shrunk;
       return false;
     }
   }

@@ -30,7 +30,7 @@ void append_blob(std::vector<std::byte>& out, Bytes blob) {
 // A length and as many bytes, copied: reads share one scratch.
 std::vector<std::byte> read_blob(const Storage& storage, std::uint64_t at, std::uint32_t limit,
                                  const char* what) {
-  const Bytes length = read_exactly(storage, at, kLengthBytes, scratch(Stage::Record));
+  const Bytes length = copy_exactly(storage, at, kLengthBytes, scratch(Stage::Record));
   const auto bytes = load<std::uint32_t>(length.data());
   if (bytes > limit) {
     fail(ErrorCode::Corrupt, "%s: %s of %u bytes exceeds %u", storage.name().c_str(), what, bytes, limit);
@@ -38,7 +38,7 @@ std::vector<std::byte> read_blob(const Storage& storage, std::uint64_t at, std::
   if (at + kLengthBytes + bytes > storage.size()) {
     fail(ErrorCode::Truncated, "%s: the file ends within its %s", storage.name().c_str(), what);
   }
-  const Bytes blob = read_exactly(storage, at + kLengthBytes, bytes, scratch(Stage::Record));
+  const Bytes blob = copy_exactly(storage, at + kLengthBytes, bytes, scratch(Stage::Record));
   return {blob.begin(), blob.end()};
 }
 
@@ -78,7 +78,7 @@ std::array<std::byte, 16> random_salt() {
 
 Header read_header(const Storage& storage) {
   const char* const name = storage.name().c_str();
-  const Bytes start = storage.read_at(0, kMetadataAt, scratch(Stage::Record));
+  const Bytes start = storage.copy_at(0, kMetadataAt, scratch(Stage::Record));
   if (start.size() < kMetadataAt) {
     fail(ErrorCode::Truncated, "%s: %zu bytes are too few for a cdd file", name, start.size());
   }

@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kOffsetBytes = 8;
 
 std::vector<std::byte> read_entries(const Storage& storage, std::uint64_t offset, std::size_t entries_bytes) {
-  const Bytes head = read_exactly(storage, offset, kBlockHeaderBytes, scratch(Stage::Record));
+  const Bytes head = copy_exactly(storage, offset, kBlockHeaderBytes, scratch(Stage::Record));
   const auto size = load<std::uint32_t>(head.data());
   const auto type = static_cast<BlockType>(load<std::uint16_t>(head.data() + 4));
   const Hash128 hash = {load<std::uint64_t>(head.data() + kBlockHashAt),
@@ -25,7 +25,7 @@ std::vector<std::byte> read_entries(const Storage& storage, std::uint64_t offset
          static_cast<unsigned long long>(offset), size, entries_bytes / kOffsetBytes);
   }
   const Bytes body =
-      read_exactly(storage, offset + kBlockHeaderBytes, size - kBlockHeaderBytes, scratch(Stage::Record));
+      copy_exactly(storage, offset + kBlockHeaderBytes, size - kBlockHeaderBytes, scratch(Stage::Record));
   if (hash128(body) != hash) {
     fail(ErrorCode::Checksum, "%s: index block at 0x%llx does not match its hash", storage.name().c_str(),
          static_cast<unsigned long long>(offset));
@@ -38,12 +38,12 @@ std::vector<std::byte> read_entries(const Storage& storage, std::uint64_t offset
 // The slot that a slot block would hold for the record at `offset`. All of a plain block was durable.
 Slot slot_of_record(const Storage& storage, const ChunkPlace& place, std::uint64_t offset,
                     std::uint64_t row_begin) {
-  const Bytes head = read_exactly(storage, offset, kMinRecordBytes, scratch(Stage::Record));
+  const Bytes head = copy_exactly(storage, offset, kMinRecordBytes, scratch(Stage::Record));
   const auto size = load<std::uint32_t>(head.data());
   if (size < kMinRecordBytes || size > storage.size() - offset) {
     fail(ErrorCode::Corrupt, "a record of %u bytes cannot be", size);
   }
-  const Bytes record = read_exactly(storage, offset, size, scratch(Stage::Record));
+  const Bytes record = copy_exactly(storage, offset, size, scratch(Stage::Record));
   check_record(record, place);
   Bytes payload;
   const std::uint64_t n_rows = parse_record(record, &payload).n_rows;

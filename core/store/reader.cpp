@@ -24,7 +24,17 @@ Reader::Reader(std::shared_ptr<Storage> storage, const ReaderOptions& options)
       header_(read_header(*storage_)),
       index_(*storage_, header_.metadata, header_.first_block),
       file_bytes_(storage_->size()) {
+  learn_fixed_bytes();
   load_layout();
+}
+
+void Reader::learn_fixed_bytes() {
+  for (std::uint64_t chunk = index_.durable_chunks(); chunk > 0; --chunk) {
+    const ChunkEntry last = index_.entry(chunk - 1);
+    if (last.is_damaged()) continue;
+    fixed_bytes_.store(last.offset + last.size, std::memory_order_relaxed);
+    return;
+  }
 }
 
 // A store created without a layout has it from its first record, or the first one that is not damaged. When a
@@ -101,7 +111,11 @@ Bytes Reader::read_record(std::uint64_t chunk, const ChunkEntry& entry) const {
     fail(ErrorCode::Truncated, "%u stored bytes at 0x%llx exceed the file's %llu", entry.size,
          ull{entry.offset}, ull{storage_->size()});
   }
-  return read_exactly(*storage_, entry.offset, entry.size, scratch(Stage::Record));
+  // The padding counts: a map that is cut off right behind the record does not have it.
+  const std::uint64_t end = entry.offset + entry.size;
+  const bool is_fixed = end + kScratchPadding <= fixed_bytes_.load(std::memory_order_relaxed);
+  return (is_fixed ? read_exactly : copy_exactly)(*storage_, entry.offset, entry.size,
+                                                  scratch(Stage::Record));
 }
 
 bool Reader::ends_within_file(std::uint64_t end) const {
@@ -200,7 +214,10 @@ bool Reader::refresh() {
   const ForkGate gate;
   const std::lock_guard lock(refresh_mutex_);
   const std::uint64_t before = rows();
-  index_.refresh();
+  if (index_.refresh()) {
+    storage_->look_again();
+    learn_fixed_bytes();
+  }
   if (!layout_known_.load(std::memory_order_relaxed)) load_layout();
   return rows() > before;
 }

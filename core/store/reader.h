@@ -102,6 +102,7 @@ class Reader {
   void decode(const OpenChunk& chunk, RowRange range, std::byte* out, Verify verify) const;
   bool first_touch(std::uint64_t chunk) const;
   bool ends_within_file(std::uint64_t end) const;
+  void learn_fixed_bytes();
 
   std::shared_ptr<Storage> storage_;
   ReaderOptions options_;
@@ -110,6 +111,8 @@ class Reader {
   RowLayout layout_;
   std::atomic<bool> layout_known_{false};
   mutable std::atomic<std::uint64_t> file_bytes_;  // known so far; grows
+  // Where the last chunk ends that no writer takes back. What is before may be read through a map.
+  std::atomic<std::uint64_t> fixed_bytes_{0};
   std::mutex refresh_mutex_;
   mutable std::mutex touched_mutex_;  // verify_once only
   mutable std::vector<bool> touched_;

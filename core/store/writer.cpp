@@ -13,6 +13,9 @@ constexpr std::uint64_t kBatchChunks = 64;
 constexpr std::chrono::seconds kBatchTime{1};
 // Encoded bytes that wait for their append to end, before they are written without an END.
 constexpr std::size_t kPendingBytes = std::size_t{4} << 20;
+// Raw bytes of any chunk. Below the format's 2 GiB, so that whatever a codec makes of them fits a record, and
+// LZ4.
+constexpr std::uint64_t kMaxWrittenRawBytes = std::uint64_t{7} << 28;
 // Raw bytes of a chunk whose rows the data decides. Longer chunks would shrink a little more, but not every
 // codec can begin in the middle of one, and a window then costs all that is before it.
 constexpr std::uint64_t kMaxAutoRawBytes = std::uint64_t{1} << 20;
@@ -51,10 +54,14 @@ Metadata new_metadata(const WriterOptions& options) {
 }  // namespace
 
 std::unique_ptr<Writer> Writer::create_file(const std::string& path, bool replace,
-                                            const WriterOptions& options) {
+                                            const WriterOptions& options, Visible visible) {
   const std::shared_ptr<FileStorage> file = FileStorage::create(path, replace);
   auto writer = create(file, options);
-  file->publish();
+  if (visible == Visible::AtOnce) {
+    file->publish();
+  } else {
+    writer->unpublished_ = file;
+  }
   return writer;
 }
 
@@ -107,6 +114,7 @@ Writer::Writer(std::shared_ptr<Storage> storage, const WriterOptions& options, H
 }
 
 Writer::~Writer() {
+  if (unpublished_) return;
   try {
     close();
   } catch (...) {
@@ -139,9 +147,11 @@ void Writer::fix_layout(const RowLayout& layout) {
     fail(ErrorCode::InvalidArgument, "%s holds rows of %s, got %s", storage_->name().c_str(),
          to_string(layout_).c_str(), to_string(layout).c_str());
   }
-  if (std::uint64_t{options_.chunk_rows} * layout.row_bytes() > kMaxChunkRawBytes) {
-    fail(ErrorCode::InvalidArgument, "chunk_rows=%u rows of %u bytes exceed 2 GiB", options_.chunk_rows,
-         layout.row_bytes());
+  const std::uint64_t rows = std::max<std::uint64_t>(options_.chunk_rows, 1);
+  if (rows * layout.row_bytes() > kMaxWrittenRawBytes) {
+    fail(ErrorCode::InvalidArgument, "a chunk of %llu rows of %u bytes exceeds %llu bytes",
+         static_cast<unsigned long long>(rows), layout.row_bytes(),
+         static_cast<unsigned long long>(kMaxWrittenRawBytes));
   }
   chooser_ = std::make_unique<Chooser>(
       layout, plans_for(options_.codec, layout, options_.level, options_.float16), options_.profile);
@@ -177,6 +187,7 @@ void Writer::append(const RowLayout& layout, Bytes rows, std::uint64_t n_rows) {
   const std::uint64_t total = tail_rows_ + n_rows;
   whole_or_nothing([&] {
     fix_layout(layout);
+    chooser_->check_rows(rows, n_rows);
     std::uint64_t done = 0;
     while (total - done >= sizer_->rows()) {
       const std::uint32_t count = sizer_->rows();
@@ -283,9 +294,19 @@ void Writer::close() {
   // Whatever happens, the file and its lock are let go of.
   const std::shared_ptr<Storage> storage = std::move(storage_);
   storage_.reset();
+  const std::shared_ptr<FileStorage> unpublished = std::move(unpublished_);
+  unpublished_.reset();
   if (index_.is_poisoned()) return;
   whole_or_nothing([&] { write_tail(); });
   index_.close();
+  if (unpublished) unpublished->publish();
+}
+
+void Writer::give_up() {
+  if (process_id() != process_) return;
+  const auto locked = lock();
+  storage_.reset();
+  unpublished_.reset();
 }
 
 bool Writer::is_closed() const noexcept {

@@ -44,16 +44,19 @@ struct WriterOptions {
 
 class Writer {
  public:
+  // When a new file gets its name: at once, empty as it is, or only with close(), so that until then a file
+  // of that name is what it was, and stays so when close() is never reached.
+  enum class Visible { AtOnce, AtClose };
   // Creates a file: whole or not at all. `replace` as FileStorage::create().
   static std::unique_ptr<Writer> create_file(const std::string& path, bool replace,
-                                             const WriterOptions& options);
+                                             const WriterOptions& options, Visible visible = Visible::AtOnce);
   // Opens an existing file, recovering it if its last writer died.
   static std::unique_ptr<Writer> open_file(const std::string& path, const WriterOptions& options);
   // The same on storage that the caller has for itself alone.
   static std::unique_ptr<Writer> create(std::shared_ptr<Storage> storage, const WriterOptions& options);
   static std::unique_ptr<Writer> open(std::shared_ptr<Storage> storage, const WriterOptions& options);
 
-  ~Writer();  // closes, ignoring errors
+  ~Writer();  // closes, ignoring errors; a file that is not visible yet is given up
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
@@ -65,6 +68,9 @@ class Writer {
 
   // flush(), marks the file as cleanly closed, lets go of it. Again: nothing. Poisoned: only lets go.
   void close();
+
+  // Lets go of the file without another write, as a crash would; one that is not visible yet is removed.
+  void give_up();
 
   bool is_closed() const noexcept;  // also in a forked child
   std::uint64_t rows() const;       // accepted, those that do not fill a chunk included
@@ -102,6 +108,7 @@ class Writer {
   std::vector<PendingChunk> pending_;
   CastError cast_error_;
   std::chrono::steady_clock::time_point first_uncommitted_;
+  std::shared_ptr<FileStorage> unpublished_;  // Visible::AtClose
   const std::uint64_t process_;
 };
 
