@@ -40,6 +40,16 @@ inline constexpr std::size_t levels_entry_stride(std::size_t entry_bytes) {
   return (entry_bytes + 15) & ~std::size_t{15};
 }
 
+// An event in the form in which it is carried out.
+struct LevelsOp {
+  std::uint16_t slot;         // where the entry is put in
+  std::uint16_t low, length;  // slots [low, low + length] take what stood
+  std::uint16_t step;         // this far away (-1 or 1)
+  std::uint16_t id;           // the entry put in
+  std::uint16_t parent;       // the slot of its parent, before anything moves
+  std::uint32_t what;         // which of the masks
+};
+
 // The events of a segment and what they work on. Counts are those of the arrays; their values may be
 // anything.
 struct LevelsReplay {
@@ -59,7 +69,7 @@ struct LevelsReplay {
   std::size_t n_events, n_moves, n_known, n_inserts, n_patches;
   std::uint32_t n_all_patches;  // those of later rows, too
 
-  std::uint32_t* ops;       // room for 2 * n_events
+  LevelsOp* ops;            // room for n_events
   std::uint32_t* lanes;     // [id * lane_stride]
   std::size_t lane_stride;  // a multiple of 4
   // Four pairs of [lane_stride], for patches, inserts, known entries and inserts at slot 0: the lanes to
