@@ -11,9 +11,8 @@
 #endif
 
 #include <cstring>
-#include <utility>
 
-#include "core/simd/levels-inl.h"
+#include "core/simd/levels_state-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace cdd::simd {
@@ -87,113 +86,13 @@ HWY_INLINE void CopyRow(std::byte* to, const std::byte* from, std::size_t n) {
   hn::StoreU(hn::LoadU(d8, in + n - step), d8, out + n - step);
 }
 
-// The entry id of each slot, in memory.
-class MemoryState {
- public:
-  explicit MemoryState(const LevelsReplay& r) : ids_(r.states[0]), other_(r.states[1]), slots_(r.rows.slots) {
-    for (std::size_t j = 0; j < slots_; ++j) ids_[j] = static_cast<std::uint16_t>(j);
-  }
-
-  HWY_INLINE const std::uint16_t* Ids() const { return ids_; }
-  HWY_INLINE std::uint32_t IdAt(std::uint32_t slot) const { return ids_[slot]; }
-
-  HWY_INLINE void Put(const LevelsOp& op) {
-    if (op.length != 0) Shift(op);
-    ids_[op.slot] = op.id;
-  }
-
- private:
-  HWY_INLINE void Shift(const LevelsOp& op) {
-    const hn::CappedTag<std::uint16_t, 32> d;
-    const std::size_t step = hn::Lanes(d);
-    const std::uint16_t* moved = ids_ + static_cast<std::int16_t>(op.step);
-    const auto length = hn::Set(d, op.length);
-    const auto steps = hn::Set(d, static_cast<std::uint16_t>(step));
-    auto place = hn::Iota(d, static_cast<std::uint16_t>(0 - op.low));
-    for (std::size_t j = 0; j < slots_; j += step) {
-      const auto inside = hn::Le(place, length);
-      hn::StoreU(hn::IfThenElse(inside, hn::LoadU(d, moved + j), hn::LoadU(d, ids_ + j)), d, other_ + j);
-      place = hn::Add(place, steps);
-    }
-    std::swap(ids_, other_);
-  }
-
-  std::uint16_t* ids_;
-  std::uint16_t* other_;
-  std::size_t slots_;
-};
-
-#if HWY_ARCH_X86 && HWY_MAX_BYTES >= 64
-#define CDD_LEVELS_VECTOR_STATE 1
-// From which of 64 slots each takes its id when ids move up (the first row) or down.
-struct MoveTables {
-  alignas(64) std::uint16_t from[2][64];
-};
-constexpr MoveTables MakeMoveTables() {
-  MoveTables t{};
-  for (unsigned j = 0; j < 64; ++j) {
-    t.from[0][j] = static_cast<std::uint16_t>((j + 1) % 64);
-    t.from[1][j] = static_cast<std::uint16_t>((j + 63) % 64);
-  }
-  return t;
-}
-constexpr MoveTables kMoves = MakeMoveTables();
-
-// The same for up to 64 slots in two registers; in memory only when a row is gathered from it. An event in
-// place is a move of one slot: which of them move levels is nothing a processor could predict.
-class VectorState {
-  using D = hn::FixedTag<std::uint16_t, 32>;
-  using V = hn::Vec<D>;
-
-  // The slots whose bits are set, of the lower or upper 32.
-  static HWY_INLINE auto MaskOf(std::uint64_t bits, unsigned half) {
-    std::uint8_t bytes[8];
-    const auto word = static_cast<std::uint32_t>(bits >> (32 * half));
-    std::memcpy(bytes, &word, 4);
-    return hn::LoadMaskBits(D(), bytes);
-  }
-
- public:
-  static constexpr std::size_t kMaxSlots = 64;
-
-  explicit VectorState(const LevelsReplay& r)
-      : low_(hn::Iota(D(), 0)), high_(hn::Iota(D(), 32)), ids_(r.states[0]) {}
-
-  HWY_INLINE const std::uint16_t* Ids() const {
-    hn::StoreU(low_, D(), ids_);
-    hn::StoreU(high_, D(), ids_ + 32);
-    return ids_;
-  }
-  HWY_INLINE std::uint32_t IdAt(std::uint32_t slot) const {
-    const auto index = hn::IndicesFromVec(D(), hn::Set(D(), static_cast<std::uint16_t>(slot)));
-    return hn::GetLane(hn::TwoTablesLookupLanes(D(), low_, high_, index));
-  }
-
-  HWY_INLINE void Put(const LevelsOp& op) {
-    const std::uint64_t moved = ((std::uint64_t{2} << op.length) - 1) << op.low;
-    const std::uint64_t at = std::uint64_t{1} << op.slot;
-    const std::uint16_t* from = kMoves.from[op.step >> 15];
-    const auto id = hn::Set(D(), op.id);
-    const auto low_from = hn::IndicesFromVec(D(), hn::Load(D(), from));
-    const auto high_from = hn::IndicesFromVec(D(), hn::Load(D(), from + 32));
-    const auto low = hn::TwoTablesLookupLanes(D(), low_, high_, low_from);
-    const auto high = hn::TwoTablesLookupLanes(D(), low_, high_, high_from);
-    low_ = hn::IfThenElse(MaskOf(at, 0), id, hn::IfThenElse(MaskOf(moved, 0), low, low_));
-    high_ = hn::IfThenElse(MaskOf(at, 1), id, hn::IfThenElse(MaskOf(moved, 1), high, high_));
-  }
-
- private:
-  V low_, high_;
-  std::uint16_t* ids_;
-};
-#endif
-
 // What an event adds to the lanes of the entry it puts in, and the sign of what stands there.
 enum : std::uint32_t { kPatch = 0, kInsert = 1, kKnown = 2, kInsertBefore = 3 };
 
 // Kinds, slots and the rest of all events -> ops. Kinds are those of levels_segment.h: 0 is a patch, other
 // even ones put in a known entry, odd ones a new one. False when a value is not possible.
-inline bool DecodeEvents(const LevelsReplay& r) {
+// Counts those that move levels.
+inline bool DecodeEvents(const LevelsReplay& r, std::size_t* n_moving) {
   const D32 d;
   const auto zero = hn::Zero(d), one = hn::Set(d, 1u), two = hn::Set(d, 2u);
   const auto slots = static_cast<std::uint32_t>(r.rows.slots);
@@ -211,6 +110,7 @@ inline bool DecodeEvents(const LevelsReplay& r) {
     const auto has_from = hn::Gt(kind, hn::Set(d, 6u));
     const auto is_out = hn::AndNot(has_from, hn::Gt(kind, hn::Set(d, 4u)));
     const auto is_move = hn::Gt(kind, two);
+    *n_moving += hn::CountTrue(d, is_move);
     // Where a move's other end is.
     const auto is_low = hn::Lt(given, hn::Set(d, r.middle));
     const auto edge = hn::IfThenElse(is_low, hn::Set(d, r.edges[0]), hn::Set(d, r.edges[1]));
@@ -247,8 +147,7 @@ inline bool DecodeEvents(const LevelsReplay& r) {
     const auto length = hn::Sub(hn::Max(slot, from), low);
     const auto step = hn::IfThenElse(hn::Lt(slot, from), hn::Set(d, 0xffff0000u), hn::Set(d, 0x10000u));
     hn::StoreInterleaved4(hn::Or(slot, hn::ShiftLeft<16>(low)), hn::Or(length, step),
-                          hn::Or(id, hn::ShiftLeft<16>(parent)), what, d,
-                          reinterpret_cast<std::uint32_t*>(r.ops + i));
+                          hn::Or(id, hn::ShiftLeft<16>(parent)), what, d, &r.ops[i].slot_low);
   }
   return hn::AllTrue(d, good);
 }
@@ -257,8 +156,10 @@ inline bool DecodeEvents(const LevelsReplay& r) {
 template <std::size_t kBytes, class State>
 class Replay {
  public:
-  explicit HWY_INLINE Replay(const LevelsReplay& r)
-      : r_(r), state_(r), slots_(static_cast<std::uint32_t>(r.rows.slots)) {}
+  HWY_INLINE Replay(const LevelsReplay& r, std::size_t n_moving)
+      : r_(r), state_(r), slots_(static_cast<std::uint32_t>(r.rows.slots)) {
+    state_.Expect(n_moving, r.n_events);
+  }
 
   HWY_INLINE bool Run() {
     if (!r_.entries_ready) {
@@ -293,10 +194,10 @@ class Replay {
  private:
   // Returns how far levels moved.
   HWY_INLINE std::uint32_t Step(const LevelsOp& op) {
-    const std::uint32_t parent = state_.IdAt(op.parent);
+    const std::uint32_t parent = state_.IdAt(op.parent());
     state_.Put(op);
-    if (!r_.entries_ready) Finish(op.id, parent, op.what);
-    return op.length;
+    if (!r_.entries_ready) Finish(op.id(), parent, op.what);
+    return op.length();
   }
 
   // Completes the lanes of a new entry; adds nothing to those of a known one.
@@ -333,7 +234,7 @@ class Replay {
   }
 
   HWY_INLINE void WriteEntry(std::byte* row, const LevelsOp& op) const {
-    std::memcpy(row + op.slot * EntryBytes(), EntryOf(op.id), EntryBytes());
+    std::memcpy(row + op.slot() * EntryBytes(), EntryOf(op.id()), EntryBytes());
   }
 
   const LevelsReplay r_;  // a copy: what is written to rows cannot change it
@@ -342,32 +243,33 @@ class Replay {
 };
 
 template <std::size_t kBytes>
-HWY_NOINLINE bool ReplayOf(const LevelsReplay& r) {
+HWY_NOINLINE bool ReplayOf(const LevelsReplay& r, std::size_t n_moving) {
 #if CDD_LEVELS_VECTOR_STATE
   if (r.rows.slots <= VectorState::kMaxSlots) {
-    Replay<kBytes, VectorState> replay(r);
+    Replay<kBytes, VectorState> replay(r, n_moving);
     return replay.Run();
   }
 #endif
-  Replay<kBytes, MemoryState> replay(r);
+  Replay<kBytes, MemoryState> replay(r, n_moving);
   return replay.Run();
 }
 
 inline bool ReplayEvents(const LevelsReplay& r) {
-  if (!DecodeEvents(r)) return false;
+  std::size_t n_moving = 0;
+  if (!DecodeEvents(r, &n_moving)) return false;
   if (r.columns.item_bytes == 4) {
     switch (r.rows.entry_bytes) {
       case 8:
-        return ReplayOf<8>(r);
+        return ReplayOf<8>(r, n_moving);
       case 12:
-        return ReplayOf<12>(r);
+        return ReplayOf<12>(r, n_moving);
       case 16:
-        return ReplayOf<16>(r);
+        return ReplayOf<16>(r, n_moving);
       default:
         break;
     }
   }
-  return ReplayOf<0>(r);
+  return ReplayOf<0>(r, n_moving);
 }
 
 inline void Interleave(const std::uint32_t* columns, std::size_t pitch, std::size_t lanes, std::size_t n,
