@@ -1,6 +1,7 @@
 #include "core/codec/levels.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "core/codec/levels_segment.h"
@@ -51,10 +52,11 @@ using levels::Shape;
 // The first byte of a payload: one segment, or several of equally many rows with a table of their ends.
 enum class Form : std::uint8_t { One = 1, Many = 2 };
 
-// A segment is read from its first row on, so it is cut where skipping would take longer than reading a
-// window: at this many rows, or fewer when they hold more than this many events or entries.
+// A segment is read from its first row on, and begins with a row that is not told by events. What a window
+// skips grows with the rows times the events (or entries) a row; where shorter segments save little time they
+// would still cost those first rows. Hence the limit on rows * rows * work of a row, found by measurement.
 constexpr std::size_t kSegmentRows = 256;
-constexpr std::size_t kSegmentWork = 800;
+constexpr double kSegmentSpan = 50000;
 constexpr std::size_t kProbeRows = 64;
 
 constexpr std::size_t kManyCellsPerEvent = 4;
@@ -103,7 +105,11 @@ SegmentPlan plan_segment(const Shape& shape, Bytes rows, std::size_t n_rows) {
 // Rows of each segment, all but the last equal, when `rows` of them are `work`.
 std::size_t choose_segment_rows(const Shape& shape, std::size_t n_rows, std::size_t rows, std::size_t work) {
   std::size_t most = std::clamp<std::size_t>(levels::kMaxCells / shape.slots, 1, kSegmentRows);
-  if (work > 0) most = std::clamp<std::size_t>(rows * kSegmentWork / work, 1, most);
+  if (work > 0) {
+    const double rows_per_work = static_cast<double>(rows) / static_cast<double>(work);
+    most =
+        std::clamp<std::size_t>(static_cast<std::size_t>(std::sqrt(kSegmentSpan * rows_per_work)), 1, most);
+  }
   const std::size_t n_segments = (n_rows + most - 1) / most;
   return (n_rows + n_segments - 1) / n_segments;
 }

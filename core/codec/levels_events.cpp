@@ -65,14 +65,15 @@ void carve(const Shape& shape, const Header& h, std::size_t end_row, simd::Level
   const std::size_t events = h.n_events, stride = r.rows.entry_stride, lanes = r.lane_stride;
   const std::size_t column = r.columns.lane_pitch * h.scales.lanes, state = kBefore + shape.slots + kBehind;
   const std::size_t bytes = Arena::bytes_for(end_row, 4) + 4 * Arena::bytes_for(events, 4) +
-                            Arena::bytes_for(2 * events + 32, 4) + 2 * Arena::bytes_for(state, 2) +
-                            Arena::bytes_for(column, 4) + Arena::bytes_for(h.n_entries * lanes, 4) +
+                            Arena::bytes_for(events + 16, sizeof(simd::LevelsOp)) +
+                            2 * Arena::bytes_for(state, 2) + Arena::bytes_for(column, 4) +
+                            Arena::bytes_for(h.n_entries * lanes, 4) +
                             Arena::bytes_for(h.n_entries * stride, 1) + Arena::bytes_for(8 * lanes, 4) +
                             Arena::bytes_for(lanes, 4) + Arena::bytes_for(lanes, 8);
   Arena arena(scratch(Stage::Transform).get(bytes).data());
   r.counts = arena.take<std::uint32_t>(end_row);
   for (std::uint32_t** p : {&r.kinds, &r.slots, &r.moves, &r.known}) *p = arena.take<std::uint32_t>(events);
-  r.ops = arena.take<std::uint32_t>(2 * events + 32);
+  r.ops = arena.take<simd::LevelsOp>(events + 16);
   for (std::uint16_t*& p : r.states) p = arena.take<std::uint16_t>(state) + kBefore;
   r.columns.lanes = arena.take<std::uint32_t>(column);
   r.lanes = arena.take<std::uint32_t>(h.n_entries * lanes);

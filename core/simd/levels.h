@@ -40,6 +40,21 @@ inline constexpr std::size_t levels_entry_stride(std::size_t entry_bytes) {
   return (entry_bytes + 15) & ~std::size_t{15};
 }
 
+// An event in the form in which it is carried out. Words of two 16-bit halves, as vectors store them.
+struct LevelsOp {
+  std::uint32_t slot_low;     // where the entry is put in; the first slot that moves
+  std::uint32_t length_step;  // slots [low, low + length] take what stood this far away (-1 or 1)
+  std::uint32_t id_parent;    // the entry put in; the slot of its parent, before anything moves
+  std::uint32_t what;         // which of the masks
+
+  std::uint32_t slot() const noexcept { return slot_low & 0xffff; }
+  std::uint32_t low() const noexcept { return slot_low >> 16; }
+  std::uint32_t length() const noexcept { return length_step & 0xffff; }
+  std::int32_t step() const noexcept { return static_cast<std::int32_t>(length_step) >> 16; }
+  std::uint32_t id() const noexcept { return id_parent & 0xffff; }
+  std::uint32_t parent() const noexcept { return id_parent >> 16; }
+};
+
 // The events of a segment and what they work on. Counts are those of the arrays; their values may be
 // anything.
 struct LevelsReplay {
@@ -59,7 +74,7 @@ struct LevelsReplay {
   std::size_t n_events, n_moves, n_known, n_inserts, n_patches;
   std::uint32_t n_all_patches;  // those of later rows, too
 
-  std::uint32_t* ops;       // room for 2 * n_events
+  LevelsOp* ops;            // room for n_events and 16 more
   std::uint32_t* lanes;     // [id * lane_stride]
   std::size_t lane_stride;  // a multiple of 4
   // Four pairs of [lane_stride], for patches, inserts, known entries and inserts at slot 0: the lanes to

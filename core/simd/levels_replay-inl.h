@@ -11,9 +11,8 @@
 #endif
 
 #include <cstring>
-#include <utility>
 
-#include "core/simd/levels-inl.h"
+#include "core/simd/levels_state-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace cdd::simd {
@@ -87,107 +86,13 @@ HWY_INLINE void CopyRow(std::byte* to, const std::byte* from, std::size_t n) {
   hn::StoreU(hn::LoadU(d8, in + n - step), d8, out + n - step);
 }
 
-// The entry id of each slot, in memory.
-class MemoryState {
- public:
-  explicit MemoryState(const LevelsReplay& r) : ids_(r.states[0]), other_(r.states[1]), slots_(r.rows.slots) {
-    for (std::size_t j = 0; j < slots_; ++j) ids_[j] = static_cast<std::uint16_t>(j);
-  }
-
-  HWY_INLINE const std::uint16_t* Ids() const { return ids_; }
-
-  // Takes `from` out, moves the slots between by one and puts `id` in at `slot`.
-  HWY_INLINE void Put(std::uint32_t slot, std::uint32_t from, std::uint32_t id) {
-    if (slot != from) Shift(slot, from);
-    ids_[slot] = static_cast<std::uint16_t>(id);
-  }
-
- private:
-  HWY_INLINE void Shift(std::uint32_t slot, std::uint32_t from) {
-    const hn::CappedTag<std::uint16_t, 32> d;
-    const std::size_t step = hn::Lanes(d);
-    const std::uint32_t low = HWY_MIN(slot, from), high = HWY_MAX(slot, from);
-    const std::uint16_t* moved = slot < from ? ids_ - 1 : ids_ + 1;
-    const auto length = hn::Set(d, static_cast<std::uint16_t>(high - low));
-    const auto steps = hn::Set(d, static_cast<std::uint16_t>(step));
-    auto place = hn::Iota(d, static_cast<std::uint16_t>(0 - low));
-    for (std::size_t j = 0; j < slots_; j += step) {
-      const auto inside = hn::Le(place, length);
-      hn::StoreU(hn::IfThenElse(inside, hn::LoadU(d, moved + j), hn::LoadU(d, ids_ + j)), d, other_ + j);
-      place = hn::Add(place, steps);
-    }
-    std::swap(ids_, other_);
-  }
-
-  std::uint16_t* ids_;
-  std::uint16_t* other_;
-  std::size_t slots_;
-};
-
-#if HWY_ARCH_X86 && HWY_MAX_BYTES >= 64
-#define CDD_LEVELS_VECTOR_STATE 1
-// The same for up to 64 slots in two registers, mirrored in memory: loads that reach over two earlier stores
-// would have to wait for both.
-class VectorState {
-  using D = hn::FixedTag<std::uint16_t, 32>;
-  using V = hn::Vec<D>;
-
-  // Which of the 64 slots each slot takes its id from.
-  static HWY_INLINE auto Sources(V slots, V start, V length, V step) {
-    const auto inside = hn::Le(hn::Sub(slots, start), length);
-    const auto sources = hn::MaskedAddOr(slots, inside, slots, step);
-    return hn::IndicesFromVec(D(), hn::And(sources, hn::Set(D(), 63)));
-  }
-
- public:
-  static constexpr std::size_t kMaxSlots = 64;
-
-  explicit VectorState(const LevelsReplay& r) : ids_(r.states[0]) {
-    low_ = hn::Iota(D(), 0);
-    high_ = hn::Iota(D(), 32);
-    Mirror();
-  }
-
-  HWY_INLINE const std::uint16_t* Ids() const { return ids_; }
-
-  HWY_INLINE void Put(std::uint32_t slot, std::uint32_t from, std::uint32_t id) {
-    const auto at = hn::Set(D(), static_cast<std::uint16_t>(slot));
-    const auto value = hn::Set(D(), static_cast<std::uint16_t>(id));
-    const auto low_slots = hn::Iota(D(), 0), high_slots = hn::Iota(D(), 32);
-    if (slot != from) {
-      const std::uint32_t first = HWY_MIN(slot, from), last = HWY_MAX(slot, from);
-      const auto start = hn::Set(D(), static_cast<std::uint16_t>(first));
-      const auto length = hn::Set(D(), static_cast<std::uint16_t>(last - first));
-      const auto step = hn::Set(D(), static_cast<std::uint16_t>(slot < from ? -1 : 1));
-      const auto low = hn::TwoTablesLookupLanes(D(), low_, high_, Sources(low_slots, start, length, step));
-      const auto high = hn::TwoTablesLookupLanes(D(), low_, high_, Sources(high_slots, start, length, step));
-      low_ = hn::IfThenElse(hn::Eq(low_slots, at), value, low);
-      high_ = hn::IfThenElse(hn::Eq(high_slots, at), value, high);
-      Mirror();
-    } else {
-      low_ = hn::IfThenElse(hn::Eq(low_slots, at), value, low_);
-      high_ = hn::IfThenElse(hn::Eq(high_slots, at), value, high_);
-      ids_[slot] = static_cast<std::uint16_t>(id);
-    }
-  }
-
- private:
-  HWY_INLINE void Mirror() {
-    hn::StoreU(low_, D(), ids_);
-    hn::StoreU(high_, D(), ids_ + 32);
-  }
-
-  V low_, high_;
-  std::uint16_t* ids_;
-};
-#endif
-
 // What an event adds to the lanes of the entry it puts in, and the sign of what stands there.
 enum : std::uint32_t { kPatch = 0, kInsert = 1, kKnown = 2, kInsertBefore = 3 };
 
 // Kinds, slots and the rest of all events -> ops. Kinds are those of levels_segment.h: 0 is a patch, other
 // even ones put in a known entry, odd ones a new one. False when a value is not possible.
-inline bool DecodeEvents(const LevelsReplay& r) {
+// Counts those that move levels.
+inline bool DecodeEvents(const LevelsReplay& r, std::size_t* n_moving) {
   const D32 d;
   const auto zero = hn::Zero(d), one = hn::Set(d, 1u), two = hn::Set(d, 2u);
   const auto slots = static_cast<std::uint32_t>(r.rows.slots);
@@ -205,6 +110,7 @@ inline bool DecodeEvents(const LevelsReplay& r) {
     const auto has_from = hn::Gt(kind, hn::Set(d, 6u));
     const auto is_out = hn::AndNot(has_from, hn::Gt(kind, hn::Set(d, 4u)));
     const auto is_move = hn::Gt(kind, two);
+    *n_moving += hn::CountTrue(d, is_move);
     // Where a move's other end is.
     const auto is_low = hn::Lt(given, hn::Set(d, r.middle));
     const auto edge = hn::IfThenElse(is_low, hn::Set(d, r.edges[0]), hn::Set(d, r.edges[1]));
@@ -237,9 +143,11 @@ inline bool DecodeEvents(const LevelsReplay& r) {
     good = hn::And(
         good, hn::And(hn::And(hn::Lt(kind, kinds), hn::Lt(given, all_slots)),
                       hn::And(hn::Lt(far, all_slots), hn::And(hn::Lt(id, made), hn::Lt(id, n_entries)))));
-    hn::StoreInterleaved2(hn::Or(slot, hn::ShiftLeft<16>(from)),
-                          hn::Or(id, hn::Or(hn::ShiftLeft<16>(parent), hn::ShiftLeft<28>(what))), d,
-                          r.ops + 2 * i);
+    const auto low = hn::Min(slot, from);
+    const auto length = hn::Sub(hn::Max(slot, from), low);
+    const auto step = hn::IfThenElse(hn::Lt(slot, from), hn::Set(d, 0xffff0000u), hn::Set(d, 0x10000u));
+    hn::StoreInterleaved4(hn::Or(slot, hn::ShiftLeft<16>(low)), hn::Or(length, step),
+                          hn::Or(id, hn::ShiftLeft<16>(parent)), what, d, &r.ops[i].slot_low);
   }
   return hn::AllTrue(d, good);
 }
@@ -248,52 +156,52 @@ inline bool DecodeEvents(const LevelsReplay& r) {
 template <std::size_t kBytes, class State>
 class Replay {
  public:
-  explicit HWY_INLINE Replay(const LevelsReplay& r)
-      : r_(r), state_(r), slots_(static_cast<std::uint32_t>(r.rows.slots)) {}
+  HWY_INLINE Replay(const LevelsReplay& r, std::size_t n_moving)
+      : r_(r), state_(r), slots_(static_cast<std::uint32_t>(r.rows.slots)) {
+    state_.Expect(n_moving, r.n_events);
+  }
 
   HWY_INLINE bool Run() {
     if (!r_.entries_ready) {
       for (std::uint32_t j = 0; j < slots_; ++j) MakeEntry(j, r_.lanes + j * LaneStride());
     }
+    // The events of the rows before the first wanted: which row they belong to does not matter.
+    std::uint64_t skipped = 0;
+    for (std::size_t i = 1; i <= r_.first_row; ++i) skipped += r_.counts[i - 1];
+    if (skipped > r_.n_events) return false;
+    std::size_t event = 0;
+    while (event < skipped) Step(r_.ops[event++]);
     std::byte* row = r_.rows.out;
     const std::size_t row_bytes = slots_ * EntryBytes();
-    std::size_t event = 0;
-    for (std::size_t i = 0; i < r_.end_row; ++i) {
-      const std::size_t begin = event;
-      moved_ = 0;
-      if (i != 0) {
-        const std::size_t count = r_.counts[i - 1];
-        if (count > r_.n_events - begin) return false;
-        for (const std::size_t end = begin + count; event < end; ++event) Step(event);
-      }
-      if (i < r_.first_row) continue;
+    GatherRow<kBytes>(r_.rows, state_.Ids(), 1, row);
+    for (std::size_t i = r_.first_row + 1; i < r_.end_row; ++i) {
+      row += row_bytes;
+      const std::size_t begin = event, count = r_.counts[i - 1];
+      if (count > r_.n_events - begin) return false;
+      std::uint32_t moved = 0;
+      for (const std::size_t end = begin + count; event < end; ++event) moved |= Step(r_.ops[event]);
       // A gathered row costs about as much as a copied one with this many entries written over it.
-      if (i == r_.first_row || moved_ != 0 || (event - begin) * 4 > slots_) {
+      if (moved != 0 || count * 4 > slots_) {
         GatherRow<kBytes>(r_.rows, state_.Ids(), 1, row);
       } else {
         CopyRow(row, row - row_bytes, row_bytes);
-        for (std::size_t e = begin; e < event; ++e) WriteEntry(row, r_.ops[2 * e] & 0xffff);
+        for (std::size_t e = begin; e < event; ++e) WriteEntry(row, r_.ops[e]);
       }
-      row += row_bytes;
     }
     return true;
   }
 
  private:
-  HWY_INLINE void Step(std::size_t e) {
-    std::uint64_t op;
-    std::memcpy(&op, r_.ops + 2 * e, sizeof op);
-    const auto slot = static_cast<std::uint32_t>(op & 0xffff),
-               from = static_cast<std::uint32_t>(op >> 16 & 0xffff);
-    const auto id = static_cast<std::uint32_t>(op >> 32 & 0xffff);
-    const std::uint32_t parent = state_.Ids()[op >> 48 & 0xfff];
-    moved_ |= slot ^ from;
-    state_.Put(slot, from, id);
-    if (!r_.entries_ready) Finish(id, parent, op >> 60);
+  // Returns how far levels moved.
+  HWY_INLINE std::uint32_t Step(const LevelsOp& op) {
+    const std::uint32_t parent = state_.IdAt(op.parent());
+    state_.Put(op);
+    if (!r_.entries_ready) Finish(op.id(), parent, op.what);
+    return op.length();
   }
 
   // Completes the lanes of a new entry; adds nothing to those of a known one.
-  HWY_INLINE void Finish(std::uint32_t id, std::uint32_t parent, std::uint64_t what) {
+  HWY_INLINE void Finish(std::uint32_t id, std::uint32_t parent, std::uint32_t what) {
     std::uint32_t* lanes = r_.lanes + id * LaneStride();
     const std::uint32_t* from = r_.lanes + parent * LaneStride();
     const std::uint32_t* masks = r_.masks + what * 2 * LaneStride();
@@ -325,43 +233,43 @@ class Replay {
     }
   }
 
-  HWY_INLINE void WriteEntry(std::byte* row, std::uint32_t slot) const {
-    std::memcpy(row + slot * EntryBytes(), EntryOf(state_.Ids()[slot]), EntryBytes());
+  HWY_INLINE void WriteEntry(std::byte* row, const LevelsOp& op) const {
+    std::memcpy(row + op.slot() * EntryBytes(), EntryOf(op.id()), EntryBytes());
   }
 
   const LevelsReplay r_;  // a copy: what is written to rows cannot change it
   State state_;
   std::uint32_t slots_;
-  std::uint32_t moved_ = 0;
 };
 
 template <std::size_t kBytes>
-HWY_NOINLINE bool ReplayOf(const LevelsReplay& r) {
+HWY_NOINLINE bool ReplayOf(const LevelsReplay& r, std::size_t n_moving) {
 #if CDD_LEVELS_VECTOR_STATE
   if (r.rows.slots <= VectorState::kMaxSlots) {
-    Replay<kBytes, VectorState> replay(r);
+    Replay<kBytes, VectorState> replay(r, n_moving);
     return replay.Run();
   }
 #endif
-  Replay<kBytes, MemoryState> replay(r);
+  Replay<kBytes, MemoryState> replay(r, n_moving);
   return replay.Run();
 }
 
 inline bool ReplayEvents(const LevelsReplay& r) {
-  if (!DecodeEvents(r)) return false;
+  std::size_t n_moving = 0;
+  if (!DecodeEvents(r, &n_moving)) return false;
   if (r.columns.item_bytes == 4) {
     switch (r.rows.entry_bytes) {
       case 8:
-        return ReplayOf<8>(r);
+        return ReplayOf<8>(r, n_moving);
       case 12:
-        return ReplayOf<12>(r);
+        return ReplayOf<12>(r, n_moving);
       case 16:
-        return ReplayOf<16>(r);
+        return ReplayOf<16>(r, n_moving);
       default:
         break;
     }
   }
-  return ReplayOf<0>(r);
+  return ReplayOf<0>(r, n_moving);
 }
 
 inline void Interleave(const std::uint32_t* columns, std::size_t pitch, std::size_t lanes, std::size_t n,
