@@ -28,6 +28,10 @@ int main(int argc, char** argv) {
         std::printf("VIOLATED %s\n", violation.c_str());
       if (!simulator.violations().empty()) return 1;
     }
+    std::printf("seed %llu: %llu crash states, %llu of them inside a recovery\n",
+                static_cast<unsigned long long>(seed), static_cast<unsigned long long>(states),
+                static_cast<unsigned long long>(nested));
+    std::fflush(stdout);
     ++seed;
   }
   std::printf("%llu crash states, %llu of them inside a recovery: all invariants hold\n",

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "core/base/hash.h"
+#include "core/store/block_walk.h"
 #include "core/store/reader.h"
 
 namespace cdd {
@@ -174,10 +175,13 @@ void CrashSimulator::check_recovery(const Image& image, const Promise& promise, 
   session.append(workload_.options.chunk_rows);
   expect_all(storage, session.now().rows, "after recovery and an append");
   session.flush();
-  session.append(3 * workload_.options.chunk_rows);
+  session.append(2 * workload_.options.chunk_rows);
   expect_all(storage, session.now().rows, "after recovery and two appends");
   session.close();
   expect_all(storage, session.now().rows, "after recovery, appends and close");
+  const Header header = read_header(*storage);
+  if (!BlockWalk(*storage, header.metadata, header.first_block).scan_tail().clean)
+    violated("closed and not clean");
 
   const bool wanted = static_cast<double>(nested_) < options_.nested_share * static_cast<double>(states_);
   if (depth == 0 ? wanted : wanted && random_() % 64 == 0) {
