@@ -68,6 +68,15 @@ bool BlockWalk::follow_link() {
     }
     return false;
   }
+  const bool is_wiped =
+      !blocks_[k].plain && !has_header(next->offset, k + 1) && !has_first_slot(next->offset, k + 1);
+  if (is_wiped && is_sealed(k)) {
+    // The seal came after the sync that made the next block's header durable: what is missing was there.
+    fail(ErrorCode::Checksum,
+         "%s: index block %llu at 0x%llx is damaged, and the chunks it leads to are out of sight",
+         storage_.name().c_str(), static_cast<unsigned long long>(k + 1),
+         static_cast<unsigned long long>(next->offset));
+  }
   add_block(next->offset, next->row_begin);
   return true;
 }
@@ -89,18 +98,22 @@ std::optional<BlockWalk::Successor> BlockWalk::successor_of(std::uint64_t k) con
   const auto last = chunk_slot(bytes.data(), salt_, last_chunk);
   if (!last || last->offset > storage_.size()) return std::nullopt;
   const std::uint64_t offset = align_block(last->offset + last->size);
-  if (!is_slot_block(offset, k + 1)) return std::nullopt;
+  if (!has_header(offset, k + 1) || !has_first_slot(offset, k + 1)) return std::nullopt;
   return Successor{offset, last->row_end};
 }
 
-// Whether `offset` holds block k's header and, as proof that it is in use, a valid first slot.
-bool BlockWalk::is_slot_block(std::uint64_t offset, std::uint64_t k) const {
-  const Bytes bytes = storage_.copy_at(offset, kBlockHeaderBytes + kSlotBytes, scratch(Stage::Record));
-  if (bytes.size() < kBlockHeaderBytes + kSlotBytes) return false;
+// Whether `offset` holds the header of slot block k.
+bool BlockWalk::has_header(std::uint64_t offset, std::uint64_t k) const {
+  const Bytes bytes = storage_.copy_at(offset, kBlockHashAt, scratch(Stage::Record));
   std::byte expected[kBlockHeaderBytes];
   put_block_header(geometry_.block_bytes(k), expected);
-  return std::equal(expected, expected + kBlockHashAt, bytes.data()) &&
-         parse_slot(bytes.data() + kBlockHeaderBytes, salt_, geometry_.first_chunk(k)).has_value();
+  return std::equal(bytes.begin(), bytes.end(), expected, expected + kBlockHashAt);
+}
+
+// Whether the block at `offset` has a valid first slot: proof that it is block k, and in use.
+bool BlockWalk::has_first_slot(std::uint64_t offset, std::uint64_t k) const {
+  const Bytes slot = storage_.copy_at(offset + kBlockHeaderBytes, kSlotBytes, scratch(Stage::Record));
+  return slot.size() == kSlotBytes && parse_slot(slot.data(), salt_, geometry_.first_chunk(k)).has_value();
 }
 
 bool BlockWalk::is_sealed(std::uint64_t k) const {

@@ -77,7 +77,8 @@ class BlockWalk {
     std::uint64_t row_begin = 0;
   };
   std::optional<Successor> successor_of(std::uint64_t k) const;
-  bool is_slot_block(std::uint64_t offset, std::uint64_t k) const;
+  bool has_header(std::uint64_t offset, std::uint64_t k) const;
+  bool has_first_slot(std::uint64_t offset, std::uint64_t k) const;
   void add_block(std::uint64_t offset, std::uint64_t row_begin);
   std::optional<Tail> find_clean_tail() const;
   void find_proof(Tail& tail) const;

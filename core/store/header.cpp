@@ -83,8 +83,9 @@ Header read_header(const Storage& storage) {
     fail(ErrorCode::Truncated, "%s: %zu bytes are too few for a cdd file", name, start.size());
   }
   if (load<std::uint32_t>(start.data()) != kMagic) {
-    fail(ErrorCode::Corrupt, "%s is not a cdd file: it starts with %08x, not %08x", name,
-         load<std::uint32_t>(start.data()), kMagic);
+    fail(ErrorCode::Corrupt, "%s is not a cdd file: it starts with %02x %02x %02x %02x, not CDDF", name,
+         std::to_integer<unsigned>(start[0]), std::to_integer<unsigned>(start[1]),
+         std::to_integer<unsigned>(start[2]), std::to_integer<unsigned>(start[3]));
   }
   if (const auto version = load<std::uint16_t>(start.data() + 4); version != kVersion) {
     fail(ErrorCode::Unsupported, "%s has format version %u, this library reads version %u", name,
