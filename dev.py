@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Everything a developer runs: python3 dev.py demo | test | bench | lint | build | wheel | sanitize.
+"""Everything a developer runs: python3 dev.py demo | test | bench | lint | build | wheel | sanitize | cross.
 
 Standard library only. Each command first brings what it needs: system packages (on Debian and Ubuntu;
 elsewhere it says what to install, or takes vcpkg's by CDD_VCPKG_ROOT), Highway in .deps/ where the
@@ -15,96 +15,29 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 import sysconfig
-import tempfile
 import time
 from pathlib import Path
-from typing import NoReturn
 
-ROOT = Path(__file__).resolve().parent
-BUILD = ROOT / "build"
-DEPS = ROOT / ".deps"
+from tools import cross as cross_builds
+from tools.debian import HIGHWAY, apt_install, as_root, build_libraries, distribution, installed
+from tools.shell import BUILD, DEPS, INSTALL_HINT, ROOT, fail, output, quietly, run, say, version_in
+
 VENV = ROOT / ".venv"
-LOG = BUILD / "dev.log"
 VENV_PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 HIGHWAY_MIN = (1, 2)
 CMAKE_MIN = (3, 25)
-# The release of each distribution to take Highway's source from when its own is too old, the archive's
-# component that holds it, and the keys that apt is to check it with.
-HIGHWAY_SOURCE = {
-    "debian": ("trixie", "main", "/usr/share/keyrings/debian-archive-keyring.gpg"),
-    "ubuntu": ("resolute", "universe", "/usr/share/keyrings/ubuntu-archive-keyring.gpg"),
-}
 LIBRARIES = ["libzstd-dev", "liblz4-dev", "librust-blake3-dev", "libxxhash-dev", "libtbb-dev"]
 LIBRARIES += ["libgtest-dev", "zlib1g-dev"]  # the tests' own
-INSTALL_HINT = """\
-The build needs a C++20 compiler, CMake 3.25 or newer, Ninja, and with their headers the libraries
-zstd, lz4, BLAKE3 (in C), Highway 1.2 or newer, xxhash, oneTBB; for the tests GoogleTest and zlib.
-  Debian, Ubuntu   python3 dev.py build, as root or with sudo, installs them
-  macOS            brew install cmake ninja zstd lz4 blake3 highway xxhash tbb googletest
-  with vcpkg       set CDD_VCPKG_ROOT to its folder; compiler, CMake and Ninja must be there already"""
 
 
-# ---------------------------------------------------------------- running things
-
-
-def fail(text: str) -> NoReturn:
-    sys.exit(f"dev.py: {text}")
-
-
-def say(text: str) -> None:
-    print(f"-- {text}", flush=True)
-
-
-def run(*command: str | Path) -> None:
-    """Runs a command in the open; the program ends when it fails."""
-    words = [str(word) for word in command]
-    try:
-        code = subprocess.run(words, cwd=ROOT).returncode
-    except FileNotFoundError:
-        fail(f"{words[0]} is not installed\n{INSTALL_HINT}")
-    if code:
-        fail(f"exit code {code} from: {shlex.join(words[:9])}")
-
-
-def quietly(*command: str | Path, cwd: Path = ROOT, **environment: str) -> None:
-    """The same with its output in the log, whose end is shown when the command fails."""
-    words = [str(word) for word in command]
-    LOG.parent.mkdir(exist_ok=True)
-    with LOG.open("a+b") as log:
-        log.write(f"\n$ {shlex.join(words)}\n".encode())
-        log.flush()
-        start = log.tell()
-        env = os.environ | environment
-        try:
-            done = subprocess.run(words, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        except FileNotFoundError:
-            fail(f"{words[0]} is not installed\n{INSTALL_HINT}")
-        if done.returncode:
-            log.seek(start)
-            print(*log.read().decode(errors="replace").splitlines()[-60:], sep="\n", file=sys.stderr)
-            fail(f"exit code {done.returncode} from: {shlex.join(words[:9])}; all of its output is in {LOG}")
+# ---------------------------------------------------------------- small things
 
 
 def pip(*arguments: str | Path, **environment: str) -> None:
     quietly(VENV_PYTHON, "-m", "pip", "--disable-pip-version-check", *arguments, **environment)
-
-
-def output(*command: str) -> str:
-    """Standard output of a command in English, empty when it fails or does not exist."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"LC_ALL": "C"})
-    except FileNotFoundError:
-        return ""
-    return done.stdout if done.returncode == 0 else ""
-
-
-def version_in(text: str) -> tuple[int, ...]:
-    found = re.search(r"(\d+)\.(\d+)", text)
-    return tuple(map(int, found.groups())) if found else (0, 0)
 
 
 def fingerprint(*names: str, salt: str = "") -> str:
@@ -123,38 +56,6 @@ def is_stamped(stamp: Path, value: str) -> bool:
 
 
 # ---------------------------------------------------------------- system packages
-
-
-def distribution() -> str:
-    """debian or ubuntu where apt serves, else an empty string."""
-    release = Path("/etc/os-release")
-    if not shutil.which("apt-get") or not release.exists():
-        return ""
-    fields = dict(line.split("=", 1) for line in release.read_text().splitlines() if "=" in line)
-    names = [fields.get(key, "").strip('"') for key in ("ID", "ID_LIKE")]
-    return next((d for name in " ".join(names).split() for d in HIGHWAY_SOURCE if d == name), "")
-
-
-def as_root(*commands: list[str]) -> None:
-    prefix: list[str] = []
-    if os.geteuid() != 0:
-        if not shutil.which("sudo"):
-            fail(f"no root rights and no sudo; as root run:\n  {' && '.join(map(shlex.join, commands))}")
-        prefix = ["sudo", *(["-n"] if os.environ.get("CI") or not sys.stdin.isatty() else [])]
-        run(*prefix, "true")  # asks for the password here, not into the log
-    for command in commands:
-        quietly(*prefix, "env", "DEBIAN_FRONTEND=noninteractive", *command)
-
-
-def apt_install(packages: list[str]) -> None:
-    say(f"installing {' '.join(packages)}")
-    as_root(["apt-get", "update"], ["apt-get", "install", "-y", "--no-install-recommends", *packages])
-
-
-def installed(packages: list[str]) -> set[str]:
-    return {
-        name for name in packages if output("dpkg-query", "-Wf", "${db:Status-Status}", name) == "installed"
-    }
 
 
 def need_system() -> None:
@@ -189,52 +90,7 @@ def need_highway() -> None:
     if version_in(offered) >= HIGHWAY_MIN:
         apt_install(["libhwy-dev"])
     else:
-        build_highway()
-
-
-def mirror_of(system: str, component: str) -> str:
-    """The address that this machine's apt takes the distribution's own packages from."""
-    fields = "$(ORIGIN) $(RELEASE) $(COMPONENT) $(REPO_URI)"
-    targets = output("apt-get", "indextargets", "--format", fields, "Created-By: Packages")
-    # A release with a suffix (-updates, -security) can lie elsewhere.
-    found = re.search(rf"(?im)^{system} \w+ {component} (\S+)$", targets)
-    if not found:
-        fail(f"apt has no {system} mirror to take a newer Highway's source from\n{INSTALL_HINT}")
-    return found[1]
-
-
-def build_highway() -> None:
-    """Highway from the source package of a newer release, by the mirror this machine uses already.
-
-    apt works in a folder of its own: it checks the signature of the release and the hash of the source as it
-    always does, and nothing in /etc or /var changes.
-    """
-    suite, component, keyring = HIGHWAY_SOURCE[distribution()]
-    mirror = mirror_of(distribution(), component)
-    say(f"building Highway from the source package of {suite}")
-    with tempfile.TemporaryDirectory(prefix="cdd-highway-") as folder:
-        work = Path(folder)
-        for name in ("lists/partial", "cache/archives/partial", "highway"):
-            (work / name).mkdir(parents=True)
-        (work / "sources.list").write_text(f"deb-src [signed-by={keyring}] {mirror} {suite} {component}\n")
-        options = {
-            "Dir::Etc::SourceList": work / "sources.list",
-            "Dir::Etc::SourceParts": "/dev/null",
-            "Dir::State::Lists": work / "lists",
-            "Dir::Cache": work / "cache",
-            "APT::Sandbox::User": "",  # the download user cannot write to this folder
-        }
-        apt = ["apt-get", *(f"-o{key}={value}" for key, value in options.items())]
-        quietly(*apt, "update", cwd=work)
-        quietly(*apt, "source", "--download-only", "highway", cwd=work)
-        (archive,) = work.glob("highway_*.orig.tar.[gx]z")
-        quietly("tar", "-xf", archive, "--strip-components=1", "-C", "highway", cwd=work)
-        switches = """-G Ninja -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF -DCMAKE_INSTALL_LIBDIR=lib
-            -DCMAKE_POSITION_INDEPENDENT_CODE=ON -DBUILD_TESTING=OFF -DHWY_ENABLE_TESTS=OFF
-            -DHWY_ENABLE_EXAMPLES=OFF -DHWY_ENABLE_CONTRIB=OFF"""
-        install = f"-DCMAKE_INSTALL_PREFIX={DEPS}"
-        quietly("cmake", "-S", "highway", "-B", "build", install, *switches.split(), cwd=work)
-        quietly("cmake", "--build", "build", "--target", "install", cwd=work)
+        build_libraries(HIGHWAY, DEPS)
 
 
 # ---------------------------------------------------------------- Python packages, building
@@ -362,6 +218,11 @@ def sanitize(_: argparse.Namespace) -> None:
     core_tests("asan")
 
 
+def cross(options: argparse.Namespace) -> None:
+    need_system()
+    cross_builds.check(options.target)
+
+
 COMMANDS = {
     demo: "write a book, read random windows of it, compare with NumPy memmap, zstd and LZ4",
     test: "run the core's tests and the package's; further arguments go to pytest",
@@ -370,6 +231,7 @@ COMMANDS = {
     build: "build the core, its tests and the package",
     wheel: "build a wheel into dist/ and audit it",
     sanitize: "run the core's tests under sanitizers",
+    cross: "run the core's tests for another platform or by another compiler",
 }
 
 
@@ -383,6 +245,7 @@ def main() -> None:
     commands.choices["lint"].add_argument("--fix", action="store_true", help="repair what can be repaired")
     commands.choices["lint"].add_argument("--tidy", action="store_true", help="clang-tidy too")
     commands.choices["bench"].add_argument("--peers", action="store_true", help="against other stores too")
+    commands.choices["cross"].add_argument("target", choices=cross_builds.TARGETS)
     options, rest = parser.parse_known_args()
     if rest and options.command not in ("demo", "test", "bench"):
         parser.error(f"unknown arguments: {' '.join(rest)}")

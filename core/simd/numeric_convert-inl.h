@@ -71,7 +71,7 @@ HWY_INLINE hn::VFromD<D> Floats(D d, hn::VFromD<D> v, double scale) {
 
 #if HWY_TARGET != HWY_SCALAR
 template <NumericItem kItem, class D>
-HWY_INLINE void StoreItems(D d, hn::VFromD<D> v, double scale,
+HWY_INLINE void StoreItems(D d, hn::VFromD<D> v, [[maybe_unused]] double scale,
                            typename ItemOf<kItem, hn::TFromD<D>>::Type* out) {
   using T = hn::TFromD<D>;
   using Item = typename ItemOf<kItem, T>::Type;

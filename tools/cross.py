@@ -1,0 +1,127 @@
+"""The core's tests on other platforms and by other compilers: python3 dev.py cross TARGET.
+
+On Debian on x86-64 only. Arm: Debian's cross compilers against a tree of Debian's own target packages (no
+script of theirs is run), under QEMU's user mode. Windows: MinGW, with libraries built from source packages,
+under Wine. All of it lies in .deps/TARGET and build/TARGET; CMakePresets.json says how each is compiled.
+docs/platforms.md says what was run when.
+"""
+
+import os
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tools.debian import HIGHWAY, apt_install, build_libraries, distribution, installed, mirror_of
+from tools.shell import BUILD, DEPS, ROOT, fail, output, quietly, run, say
+
+QEMU = ["mmdebstrap", "qemu-user-static"]
+ARM_PACKAGES = ["libc6-dev", "libzstd-dev", "liblz4-dev", "libtbb-dev", "libxxhash-dev"]
+ARM_PACKAGES += ["libgtest-dev", "zlib1g-dev"]  # the tests' own
+WINDOWS_LIBRARIES = {
+    "libzstd": "-DZSTD_BUILD_PROGRAMS=OFF -DZSTD_BUILD_SHARED=OFF -DZSTD_LEGACY_SUPPORT=OFF",
+    "lz4": "-DLZ4_BUILD_CLI=OFF -DBUILD_STATIC_LIBS=ON",
+    "googletest": "-DBUILD_GMOCK=OFF",
+}
+# The tests that give every SIMD target the same input: for processors that differ in nothing else.
+SIMD_TESTS = "*Target*:NumericKernels/*"
+
+
+# Processors, by name and by the bytes of an SVE vector, that together have each of Highway's Arm targets.
+ARM_CPUS = [
+    "max,sve-default-vector-length=16",
+    "max,sve-default-vector-length=32",
+    "a64fx",
+    "neoverse-n1",
+    "cortex-a57",
+]
+
+
+@dataclass
+class Target:
+    packages: list[str]
+    architecture: str = ""  # Debian's name, where a tree of its packages is needed
+    highway: str = ""  # switches for Highway's own build
+    emulator: list[str] = field(default_factory=list)
+    cpus: list[str] = field(default_factory=list)  # for QEMU: runs of SIMD_TESTS beside the one of all tests
+
+
+TARGETS = {
+    "aarch64": Target(
+        packages=[*QEMU, "g++-aarch64-linux-gnu"],
+        architecture="arm64",
+        emulator=["qemu-aarch64-static", "-L", str(DEPS / "aarch64")],
+        cpus=ARM_CPUS,
+    ),
+    "armhf": Target(
+        packages=[*QEMU, "g++-arm-linux-gnueabihf"],
+        architecture="armhf",
+        highway="-DHWY_CMAKE_ARM7=ON",
+        emulator=["qemu-arm-static", "-L", str(DEPS / "armhf")],
+        cpus=["cortex-a7"],
+    ),
+    "mingw": Target(
+        packages=["g++-mingw-w64-x86-64-posix", "libz-mingw-w64-dev", "wine64"],
+        emulator=["/usr/lib/wine/wine64"],
+    ),
+    "clang": Target(packages=["clang"]),
+    "gcc11": Target(packages=["g++-11"]),
+    "targets": Target(packages=[]),
+}
+
+
+def need_tree(name: str, target: Target) -> None:
+    """Debian's packages for Arm, unpacked in .deps/NAME, and a new enough Highway in its /usr/local."""
+    tree = DEPS / name
+    if (tree / "usr/local/lib/cmake/hwy").exists():
+        return
+    shutil.rmtree(tree, ignore_errors=True)
+    tree.parent.mkdir(exist_ok=True)
+    compiler = target.packages[-1].removeprefix("g++-") + "-gcc"
+    codename = output("sh", "-c", ". /etc/os-release && printf %s $VERSION_CODENAME")
+    packages = [*ARM_PACKAGES, f"libstdc++-{output(compiler, '-dumpversion').split('.')[0].strip()}-dev"]
+    say(f"unpacking {target.architecture} packages of {codename}")
+    quietly(
+        *("mmdebstrap", "--variant=extract", f"--architectures={target.architecture}"),
+        *("--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr", f"--include={','.join(packages)}"),
+        *(codename, tree, mirror_of("debian", "main")),
+    )
+    build_for(name, HIGHWAY, tree / "usr/local", target.highway)
+
+
+def need_windows_libraries(name: str, target: Target) -> None:
+    """What MinGW's libraries lack: static ones in .deps/NAME."""
+    prefix = DEPS / name
+    if (prefix / "include/xxhash.h").exists():
+        return
+    build_for(name, HIGHWAY | WINDOWS_LIBRARIES, prefix, target.highway)
+    shutil.copy("/usr/include/xxhash.h", prefix / "include")  # used as a header alone
+
+
+def build_for(name: str, sources: dict[str, str], prefix: Path, switches: str) -> None:
+    toolchain = ROOT / "cmake/toolchains" / f"{name}.cmake"
+    build_libraries(sources, prefix, f"-DCMAKE_TOOLCHAIN_FILE={toolchain}", *switches.split())
+
+
+def check(name: str) -> None:
+    """Builds the tests for a target and runs them; the program ends when one fails."""
+    target = TARGETS[name]
+    if distribution() != "debian":
+        fail("cross builds need Debian's cross compilers and packages")
+    if missing := sorted(set(target.packages) - installed(target.packages)):
+        apt_install(missing)
+    if target.architecture:
+        need_tree(name, target)
+    elif name == "mingw":
+        need_windows_libraries(name, target)
+    say(f"building the tests in build/{name}")
+    quietly("cmake", "--preset", name)
+    quietly("cmake", "--build", "--preset", name, "--target", "cdd_tests")
+    program = BUILD / name / ("cdd_tests.exe" if name == "mingw" else "cdd_tests")
+    tests = [*target.emulator, program, "--gtest_brief=1"]
+    os.environ |= {"WINEPREFIX": str(BUILD / name / "wine"), "WINEDEBUG": "-all"}
+    say("core tests")
+    run(*tests)
+    for cpu in target.cpus:
+        say(f"SIMD tests on {cpu}")
+        os.environ["QEMU_CPU"] = cpu
+        run(*tests, f"--gtest_filter={SIMD_TESTS}")
