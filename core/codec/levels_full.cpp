@@ -68,7 +68,7 @@ void decode_full(const Shape& shape, std::size_t n_rows, Cursor in, RowRange ran
     const simd::LevelsRows target{
         entries,  stride, shape.entry_bytes(), shape.slots, out + (from - range.first) * shape.row_bytes(),
         to - from};
-    kernels.gather_rows(target, ids, from - row);
+    kernels.gather_block(target, ids, from - row);
   }
   if (!good) fail(ErrorCode::Corrupt, "levels: an id beyond %zu entries", n_entries);
 }

@@ -7,6 +7,7 @@
 #endif
 
 #include <cstring>
+#include <type_traits>
 
 #include "core/simd/levels.h"
 #include "hwy/highway.h"
@@ -175,29 +176,6 @@ inline void MakeEntries(const LevelsColumns& c, std::size_t n, std::byte* entrie
   MakeAnyEntries(c, n, entries);
 }
 
-// kBytes is the size of an entry where it is known at compile time (the common books), else 0.
-template <std::size_t kBytes, class Id>
-HWY_INLINE void GatherRow(const LevelsRows& r, const Id* ids, std::size_t id_step, std::byte* out) {
-  if constexpr (kBytes == 0) {
-    for (std::size_t j = 0; j < r.slots; ++j) {
-      std::memcpy(out + j * r.entry_bytes, r.entries + ids[j * id_step] * r.entry_stride, r.entry_bytes);
-    }
-  } else {
-    // Whole vectors: what is written too much is overwritten by the next slot.
-    constexpr std::size_t kStride = levels_entry_stride(kBytes), kLoose = kBytes <= 8 ? 8 : 16;
-    const std::size_t last = r.slots - 1;
-    const std::byte* entries = r.entries;
-    std::size_t j = 0;
-    for (; j + 4 <= last; j += 4) {
-      for (std::size_t k = j; k < j + 4; ++k) {
-        std::memcpy(out + k * kBytes, entries + ids[k * id_step] * kStride, kLoose);
-      }
-    }
-    for (; j < last; ++j) std::memcpy(out + j * kBytes, entries + ids[j * id_step] * kStride, kLoose);
-    std::memcpy(out + last * kBytes, entries + ids[last * id_step] * kStride, kBytes);
-  }
-}
-
 inline bool SumIds(const std::uint32_t* starts, const std::uint32_t* deltas, std::size_t rows,
                    std::size_t slots, std::uint32_t n_entries, std::uint32_t* ids) {
   const D32 d;
@@ -218,25 +196,119 @@ inline bool SumIds(const std::uint32_t* starts, const std::uint32_t* deltas, std
   return hn::AllFalse(d, hn::Gt(worst, limit));
 }
 
-template <std::size_t kBytes>
-void GatherRowsOf(const LevelsRows& r, const std::uint32_t* ids, std::size_t first) {
-  const std::size_t row_bytes = r.slots * r.entry_bytes;
-  for (std::size_t i = 0; i < r.rows; ++i) {
-    GatherRow<kBytes>(r, ids + first + i, kIdBlockRows, r.out + i * row_bytes);
+// The ids of slots one behind another, or in a block's column.
+struct ListedIds {
+  const std::uint16_t* ids;
+  HWY_INLINE std::size_t operator[](std::size_t i) const { return ids[i]; }
+};
+struct BlockIds {
+  const std::uint32_t* ids;
+  HWY_INLINE std::size_t operator[](std::size_t i) const { return ids[i * kIdBlockRows]; }
+};
+
+#if HWY_MAX_BYTES >= 32 && !HWY_HAVE_SCALABLE
+// Entries of 12 bytes, in steps of 16, in as few stores as there can be: they are what rows cost. Returns how
+// many were made; up to 8 bytes behind them are written, but none behind n.
+template <class Ids>
+HWY_INLINE std::size_t GatherPairs(const std::byte* entries, const Ids& ids, std::size_t n, std::byte* out) {
+  const hn::FixedTag<std::uint32_t, 8> d;
+  const hn::Half<decltype(d)> dh;
+  const auto entry = [=](std::size_t id) {
+    return hn::Load(dh, reinterpret_cast<const std::uint32_t*>(entries + id * 16));
+  };
+  const auto pair = [=](std::size_t i) { return hn::Combine(d, entry(ids[i + 1]), entry(ids[i])); };
+  auto* to = reinterpret_cast<std::uint32_t*>(out);
+  std::size_t i = 0;
+#if HWY_TARGET <= HWY_AVX3
+  alignas(32) static constexpr std::uint32_t kPlaces[3][8] = {
+      {0, 1, 2, 4, 5, 6, 8, 9}, {2, 4, 5, 6, 8, 9, 10, 12}, {5, 6, 8, 9, 10, 12, 13, 14}};
+  const auto first = hn::SetTableIndices(d, kPlaces[0]), second = hn::SetTableIndices(d, kPlaces[1]),
+             third = hn::SetTableIndices(d, kPlaces[2]);
+  for (; i + 8 <= n; i += 8, to += 24) {
+    const auto a = pair(i), b = pair(i + 2), c = pair(i + 4), e = pair(i + 6);
+    hn::StoreU(hn::TwoTablesLookupLanes(d, a, b, first), d, to);
+    hn::StoreU(hn::TwoTablesLookupLanes(d, b, c, second), d, to + 8);
+    hn::StoreU(hn::TwoTablesLookupLanes(d, c, e, third), d, to + 16);
+  }
+#endif
+  alignas(32) static constexpr std::uint32_t kPair[8] = {0, 1, 2, 4, 5, 6, 7, 7};
+  for (; i + 3 <= n; i += 2, to += 6) {
+    hn::StoreU(hn::TableLookupLanes(pair(i), hn::SetTableIndices(d, kPair)), d, to);
+  }
+  return i;
+}
+#endif
+
+#if HWY_TARGET != HWY_SCALAR
+// The same for entries of 8 bytes; nothing behind those made is written.
+template <class Ids>
+HWY_INLINE std::size_t GatherNarrow(const std::byte* entries, const Ids& ids, std::size_t n, std::byte* out) {
+  const hn::FixedTag<std::uint64_t, 2> d;
+  const auto entry = [=](std::size_t id) {
+    return hn::Load(d, reinterpret_cast<const std::uint64_t*>(entries + id * 16));
+  };
+  const auto pair = [=](std::size_t i) { return hn::InterleaveLower(d, entry(ids[i]), entry(ids[i + 1])); };
+  auto* to = reinterpret_cast<std::uint64_t*>(out);
+  std::size_t i = 0;
+#if HWY_MAX_BYTES >= 32 && !HWY_HAVE_SCALABLE
+  const hn::FixedTag<std::uint64_t, 4> dd;
+  for (; i + 4 <= n; i += 4) hn::StoreU(hn::Combine(dd, pair(i + 2), pair(i)), dd, to + i);
+#endif
+  for (; i + 2 <= n; i += 2) hn::StoreU(pair(i), d, to + i);
+  return i;
+}
+#endif
+
+// The entries of n ids one behind another. kBytes is the size of an entry where it is known at compile time (the
+// common books), else 0.
+template <std::size_t kBytes, class Ids>
+HWY_INLINE void GatherEntries(const LevelsRows& r, const Ids& ids, std::size_t n, std::byte* out) {
+  const std::byte* entries = r.entries;
+  std::size_t i = 0;
+  if constexpr (kBytes == 0) {
+    for (; i < n; ++i) std::memcpy(out + i * r.entry_bytes, entries + ids[i] * r.entry_stride, r.entry_bytes);
+  } else {
+#if HWY_MAX_BYTES >= 32 && !HWY_HAVE_SCALABLE
+    if constexpr (kBytes == 12) i = GatherPairs(entries, ids, n, out);
+#endif
+#if HWY_TARGET != HWY_SCALAR
+    if constexpr (kBytes == 8) i = GatherNarrow(entries, ids, n, out);
+#endif
+    // Whole vectors: what is written too much is overwritten by the next entry.
+    constexpr std::size_t kStride = levels_entry_stride(kBytes), kLoose = kBytes <= 8 ? 8 : 16;
+    for (; i + 1 < n; ++i) std::memcpy(out + i * kBytes, entries + ids[i] * kStride, kLoose);
+    if (i < n) std::memcpy(out + i * kBytes, entries + ids[i] * kStride, kBytes);
   }
 }
 
-inline void GatherRows(const LevelsRows& r, const std::uint32_t* ids, std::size_t first) {
-  switch (r.entry_bytes) {
+// f(the size of an entry if it is a common one, else 0).
+template <class F>
+HWY_INLINE void WithEntryBytes(std::size_t entry_bytes, const F& f) {
+  switch (entry_bytes) {
     case 8:
-      return GatherRowsOf<8>(r, ids, first);
+      return f(std::integral_constant<std::size_t, 8>());
     case 12:
-      return GatherRowsOf<12>(r, ids, first);
+      return f(std::integral_constant<std::size_t, 12>());
     case 16:
-      return GatherRowsOf<16>(r, ids, first);
+      return f(std::integral_constant<std::size_t, 16>());
     default:
-      return GatherRowsOf<0>(r, ids, first);
+      return f(std::integral_constant<std::size_t, 0>());
   }
+}
+
+inline void Gather(const LevelsRows& r, const std::uint16_t* ids) {
+  WithEntryBytes(r.entry_bytes, [&](auto bytes) {
+    GatherEntries<decltype(bytes)::value>(r, ListedIds{ids}, r.rows * r.slots, r.out);
+  });
+}
+
+inline void GatherBlock(const LevelsRows& r, const std::uint32_t* ids, std::size_t first) {
+  WithEntryBytes(r.entry_bytes, [&](auto bytes) {
+    for (std::size_t i = 0; i < r.rows; ++i) {
+      GatherEntries<decltype(bytes)::value>(r, BlockIds{ids + first + i}, r.slots,
+                                            r.out + i * r.slots * r.entry_bytes);
+    }
+  });
 }
 
 }  // namespace HWY_NAMESPACE

@@ -26,9 +26,9 @@ struct LevelsColumns {
   std::uint32_t item_bytes;  // 4 or 8
 };
 
-// Where entries and rows are.
+// Rows to make, one after another, of entries.
 struct LevelsRows {
-  std::byte* entries;
+  const std::byte* entries;
   std::size_t entry_stride;  // levels_entry_stride(entry_bytes)
   std::size_t entry_bytes;
   std::size_t slots;
@@ -40,27 +40,25 @@ inline constexpr std::size_t levels_entry_stride(std::size_t entry_bytes) {
   return (entry_bytes + 15) & ~std::size_t{15};
 }
 
-// An event in the form in which it is carried out. Words of two 16-bit halves, as vectors store them.
-struct LevelsOp {
-  std::uint32_t slot_low;     // where the entry is put in; the first slot that moves
-  std::uint32_t length_step;  // slots [low, low + length] take what stood this far away (-1 or 1)
-  std::uint32_t id_parent;    // the entry put in; the slot of its parent, before anything moves
-  std::uint32_t what;         // which of the masks
-
-  std::uint32_t slot() const noexcept { return slot_low & 0xffff; }
-  std::uint32_t low() const noexcept { return slot_low >> 16; }
-  std::uint32_t length() const noexcept { return length_step & 0xffff; }
-  std::int32_t step() const noexcept { return static_cast<std::int32_t>(length_step) >> 16; }
-  std::uint32_t id() const noexcept { return id_parent & 0xffff; }
-  std::uint32_t parent() const noexcept { return id_parent >> 16; }
+// Events in the form in which they are carried out, a column for each part. Values that vectors of uint16
+// work with stand in both halves of their words.
+struct LevelsOps {
+  std::uint32_t* slot;     // twice: where the entry is put in
+  std::uint32_t* low;      // twice: slots [low, low + length) take what stands
+  std::uint32_t* length;   // twice
+  std::uint32_t* is_down;  // one slot below (0) or above (1)
+  std::uint32_t* id;       // twice: the entry put in
+  std::uint32_t* parent;   // twice: the slot of the entry it builds on, before anything moves
+  std::uint32_t* heirs;    // the entries to which the parent's lanes are added: lane 0 (low half), the lanes
+                           // that patches inherit (high half)
 };
+inline constexpr std::size_t kLevelsOpColumns = 7;
 
 // The events of a segment and what they work on. Counts are those of the arrays; their values may be
 // anything.
 struct LevelsReplay {
-  LevelsRows rows;           // rows.entries is written, too
-  std::uint16_t* states[2];  // each with 64 bytes before and 192 behind its `slots` items
-  // Rows [0, end_row) are replayed, those from first_row on are written.
+  std::uint32_t slots;
+  // Rows [0, end_row) are replayed; `ids` gets the entries of those from first_row on.
   std::size_t first_row, end_row;
   std::uint32_t middle;       // slots below it have edges[0], the others edges[1]
   std::uint32_t edges[2];     // below slots
@@ -68,22 +66,21 @@ struct LevelsReplay {
 
   std::uint32_t* counts;  // of rows 1 to end_row - 1
   std::uint32_t* kinds;
-  std::uint32_t* slots;
+  std::uint32_t* event_slots;
   std::uint32_t* moves;
   std::uint32_t* known;
   std::size_t n_events, n_moves, n_known, n_inserts, n_patches;
-  std::uint32_t n_all_patches;  // those of later rows, too
+  std::uint32_t n_entries;  // those of later rows, too; below 65536
 
-  LevelsOp* ops;            // room for n_events and 16 more
-  std::uint32_t* lanes;     // [id * lane_stride]
-  std::size_t lane_stride;  // a multiple of 4
-  // Four pairs of [lane_stride], for patches, inserts, known entries and inserts at slot 0: the lanes to
-  // which those of the parent are added, and the lanes whose sign is reversed before.
-  std::uint32_t* masks;
-  double* factors;          // [lane_stride]: of decimal lanes, 4-byte items only
-  std::uint32_t* raw_mask;  // [lane_stride]: lanes that are the items' own bits, 4-byte items only
-  LevelsColumns columns;    // for 8-byte items: scales, features
-  bool entries_ready;       // entries are final already and only the rows are wanted
+  LevelsOps ops;  // each column has room for n_events and a vector
+  // Lane l of entry i is lanes[l * lane_pitch + i]. What is inherited is added there; entry n_entries takes
+  // what nobody inherits.
+  std::uint32_t* lanes;
+  std::size_t lane_pitch;
+  const std::uint8_t* patch_lanes;  // the lanes other than 0 that patches inherit
+  std::size_t n_patch_lanes;
+
+  std::uint16_t* ids;  // for all slots of a row, row after row; 128 bytes more are written
 };
 
 struct LevelsKernels {
@@ -95,19 +92,17 @@ struct LevelsKernels {
   void (*prefix_sum)(std::uint32_t* values, std::size_t n);
   // n entries from their columns.
   void (*make_entries)(const LevelsColumns& columns, std::size_t n, std::byte* entries);
-  // Columns to entries' lanes side by side: out[(first + i) * stride + l] = lane l's value i, for `lanes`
-  // lanes of `pitch` values each; lanes up to the stride (a multiple of 4) become 0.
-  void (*interleave)(const std::uint32_t* columns, std::size_t pitch, std::size_t lanes, std::size_t n,
-                     std::size_t stride, std::uint32_t* out);
-  // Makes the rows of an events segment; false when an event is not possible, out then holds anything.
+  // Carries out the events of a segment; false when one is not possible, lanes and ids then hold anything.
   bool (*replay)(const LevelsReplay& replay);
+  // Rows of entries by the ids of all their slots.
+  void (*gather)(const LevelsRows& rows, const std::uint16_t* ids);
   // The ids of one block of `rows` rows (<= kIdBlockRows): ids[slot * kIdBlockRows + row], the first from
   // `starts`, the others by adding deltas[(slot - 1) * rows + row]. Ids are clamped to n_entries - 1; true
   // when none had to be.
   bool (*sum_ids)(const std::uint32_t* starts, const std::uint32_t* deltas, std::size_t rows,
                   std::size_t slots, std::uint32_t n_entries, std::uint32_t* ids);
   // rows.rows rows of a block, beginning at its row `first`.
-  void (*gather_rows)(const LevelsRows& rows, const std::uint32_t* ids, std::size_t first);
+  void (*gather_block)(const LevelsRows& rows, const std::uint32_t* ids, std::size_t first);
 };
 
 // A decimal lane's integer times this is its float32, rounded once from double.

@@ -1,6 +1,7 @@
 // The state of replaying events: the entry id of each slot, in memory or in registers.
 //
-// Both put an entry in at a slot and move the ids between by one, as a LevelsOp says.
+// Both put an entry in at a slot and move the ids between by one, as LevelsOps say, and return the id of its
+// parent.
 #if defined(CDD_SIMD_LEVELS_STATE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef CDD_SIMD_LEVELS_STATE_INL_H_
 #undef CDD_SIMD_LEVELS_STATE_INL_H_
@@ -9,7 +10,6 @@
 #endif
 
 #include <cstring>
-#include <utility>
 
 #include "core/simd/levels-inl.h"
 
@@ -19,113 +19,93 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The entry id of each slot, in memory.
+// The state is the row of ids itself.
 class MemoryState {
  public:
-  explicit MemoryState(const LevelsReplay& r) : ids_(r.states[0]), other_(r.states[1]), slots_(r.rows.slots) {
+  MemoryState(std::uint32_t slots, bool, std::uint16_t* row) : ids_(row), slots_(slots) {
     for (std::size_t j = 0; j < slots_; ++j) ids_[j] = static_cast<std::uint16_t>(j);
   }
 
-  void Expect(std::size_t, std::size_t) {}
-  HWY_INLINE const std::uint16_t* Ids() const { return ids_; }
-  HWY_INLINE std::uint32_t IdAt(std::uint32_t slot) const { return ids_[slot]; }
+  HWY_INLINE void Save(std::uint16_t* row) {
+    if (row != ids_) std::memcpy(row, ids_, slots_ * sizeof *row);
+    ids_ = row;
+  }
 
-  HWY_INLINE void Put(const LevelsOp& op) {
-    if (op.length() != 0) Shift(op);
-    ids_[op.slot()] = static_cast<std::uint16_t>(op.id());
+  HWY_INLINE std::uint32_t Put(const LevelsOps& ops, std::size_t e) {
+    const std::uint32_t parent = ids_[ops.parent[e] & 0xffff];
+    std::uint16_t* low = ids_ + (ops.low[e] & 0xffff);
+    const std::size_t bytes = (ops.length[e] & 0xffff) * sizeof *low;
+    if (bytes != 0) std::memmove(low, ops.is_down[e] != 0 ? low + 1 : low - 1, bytes);
+    ids_[ops.slot[e] & 0xffff] = static_cast<std::uint16_t>(ops.id[e]);
+    return parent;
   }
 
  private:
-  HWY_INLINE void Shift(const LevelsOp& op) {
-    const hn::CappedTag<std::uint16_t, 32> d;
-    const std::size_t step = hn::Lanes(d);
-    const std::uint16_t* moved = ids_ + op.step();
-    const auto length = hn::Set(d, static_cast<std::uint16_t>(op.length()));
-    const auto steps = hn::Set(d, static_cast<std::uint16_t>(step));
-    auto place = hn::Iota(d, static_cast<std::uint16_t>(0 - op.low()));
-    for (std::size_t j = 0; j < slots_; j += step) {
-      const auto inside = hn::Le(place, length);
-      hn::StoreU(hn::IfThenElse(inside, hn::LoadU(d, moved + j), hn::LoadU(d, ids_ + j)), d, other_ + j);
-      place = hn::Add(place, steps);
-    }
-    std::swap(ids_, other_);
-  }
-
   std::uint16_t* ids_;
-  std::uint16_t* other_;
   std::size_t slots_;
 };
 
 #if HWY_ARCH_X86 && HWY_MAX_BYTES >= 64
 #define CDD_LEVELS_VECTOR_STATE 1
-// From which of 64 slots each takes its id when ids move up (the first row) or down.
+// From which slot each takes its id when ids move up (the first row) or down.
 struct MoveTables {
   alignas(64) std::uint16_t from[2][64];
 };
 constexpr MoveTables MakeMoveTables() {
   MoveTables t{};
   for (unsigned j = 0; j < 64; ++j) {
-    t.from[0][j] = static_cast<std::uint16_t>((j + 1) % 64);
-    t.from[1][j] = static_cast<std::uint16_t>((j + 63) % 64);
+    t.from[0][j] = static_cast<std::uint16_t>((j + 63) % 64);
+    t.from[1][j] = static_cast<std::uint16_t>((j + 1) % 64);
   }
   return t;
 }
 constexpr MoveTables kMoves = MakeMoveTables();
 
-// The same for up to 64 slots in two registers; in memory only when a row is gathered from it. Where more
-// than a few events move levels, no processor predicts which do, so those in place are moves of one slot.
+// Up to 64 slots in two registers. Where more than a few events move levels, no processor predicts which do, so
+// those in place are moves of no slot.
 class VectorState {
   using D = hn::FixedTag<std::uint16_t, 32>;
   using V = hn::Vec<D>;
 
-  // The slots whose bits are set, of the lower or upper 32.
-  static HWY_INLINE auto MaskOf(std::uint64_t bits, unsigned half) {
-    std::uint8_t bytes[8];
-    const auto word = static_cast<std::uint32_t>(bits >> (32 * half));
-    std::memcpy(bytes, &word, 4);
-    return hn::LoadMaskBits(D(), bytes);
+  // A value that stands in both halves of its word.
+  static HWY_INLINE V Twice(std::uint32_t word) {
+    return hn::BitCast(D(), hn::Set(hn::FixedTag<std::uint32_t, 16>(), word));
+  }
+  // The ids of the slots named in v.
+  HWY_INLINE V Look(V v) const {
+    return hn::TwoTablesLookupLanes(D(), low_, high_, hn::IndicesFromVec(D(), v));
   }
 
  public:
   static constexpr std::size_t kMaxSlots = 64;
 
-  explicit VectorState(const LevelsReplay& r)
-      : low_(hn::Iota(D(), 0)), high_(hn::Iota(D(), 32)), ids_(r.states[0]) {}
-
-  void Expect(std::size_t n_moving, std::size_t n_events) { always_moves_ = n_moving * 8 > n_events; }
-
-  HWY_INLINE const std::uint16_t* Ids() const {
-    hn::StoreU(low_, D(), ids_);
-    hn::StoreU(high_, D(), ids_ + 32);
-    return ids_;
-  }
-  HWY_INLINE std::uint32_t IdAt(std::uint32_t slot) const {
-    const auto index = hn::IndicesFromVec(D(), hn::Set(D(), static_cast<std::uint16_t>(slot)));
-    return hn::GetLane(hn::TwoTablesLookupLanes(D(), low_, high_, index));
+  VectorState(std::uint32_t, bool moves_often, std::uint16_t*)
+      : always_moves_(moves_often), low_places_(hn::Iota(D(), 0)), high_places_(hn::Iota(D(), 32)), low_(low_places_), high_(high_places_) {
   }
 
-  HWY_INLINE void Put(const LevelsOp& op) {
-    const std::uint64_t at = std::uint64_t{1} << op.slot();
-    const auto id = hn::Set(D(), static_cast<std::uint16_t>(op.id()));
-    if ((op.length() | always_moves_) == 0) {
-      low_ = hn::IfThenElse(MaskOf(at, 0), id, low_);
-      high_ = hn::IfThenElse(MaskOf(at, 1), id, high_);
-      return;
+  HWY_INLINE void Save(std::uint16_t* row) const {
+    hn::StoreU(low_, D(), row);
+    hn::StoreU(high_, D(), row + 32);
+  }
+
+  HWY_INLINE std::uint32_t Put(const LevelsOps& ops, std::size_t e) {
+    const V slot = Twice(ops.slot[e]), id = Twice(ops.id[e]), parent = Look(Twice(ops.parent[e]));
+    if (const std::uint32_t length = ops.length[e]; (length | always_moves_) != 0) {
+      const std::uint16_t* from = kMoves.from[ops.is_down[e]];
+      const V first = Twice(ops.low[e]), lengths = Twice(length);
+      const V low = Look(hn::Load(D(), from)), high = Look(hn::Load(D(), from + 32));
+      low_ = hn::IfThenElse(hn::Lt(hn::Sub(low_places_, first), lengths), low, low_);
+      high_ = hn::IfThenElse(hn::Lt(hn::Sub(high_places_, first), lengths), high, high_);
     }
-    const std::uint64_t moved = ((std::uint64_t{2} << op.length()) - 1) << op.low();
-    const std::uint16_t* from = kMoves.from[op.step() < 0];
-    const auto low_from = hn::IndicesFromVec(D(), hn::Load(D(), from));
-    const auto high_from = hn::IndicesFromVec(D(), hn::Load(D(), from + 32));
-    const auto low = hn::TwoTablesLookupLanes(D(), low_, high_, low_from);
-    const auto high = hn::TwoTablesLookupLanes(D(), low_, high_, high_from);
-    low_ = hn::IfThenElse(MaskOf(at, 0), id, hn::IfThenElse(MaskOf(moved, 0), low, low_));
-    high_ = hn::IfThenElse(MaskOf(at, 1), id, hn::IfThenElse(MaskOf(moved, 1), high, high_));
+    low_ = hn::IfThenElse(hn::Eq(low_places_, slot), id, low_);
+    high_ = hn::IfThenElse(hn::Eq(high_places_, slot), id, high_);
+    return hn::GetLane(parent);
   }
 
  private:
+  const std::uint32_t always_moves_;
+  const V low_places_, high_places_;
   V low_, high_;
-  std::uint16_t* ids_;
-  std::uint32_t always_moves_ = 0;
 };
 #endif
 
