@@ -36,8 +36,7 @@ void take_counts(const Shape& shape, std::size_t n_rows, Cursor& in, Header& h) 
   h.n_events = std::size_t{h.n_insert} + h.n_patch + h.n_known;
   h.n_entries = std::size_t{shape.slots} + h.n_insert + h.n_patch;
   if (h.edges[0] >= shape.slots || h.edges[1] >= shape.slots || h.n_entries > n_rows * shape.slots ||
-      h.n_entries >= kMaxCells ||
-      h.n_events > (n_rows - 1) * shape.slots || h.n_move > h.n_events) {
+      h.n_entries >= kMaxCells || h.n_events > (n_rows - 1) * shape.slots || h.n_move > h.n_events) {
     fail(ErrorCode::Corrupt, "levels: a segment of %zu rows with %zu events", n_rows, h.n_events);
   }
 }
@@ -65,10 +64,9 @@ std::byte* carve(const Shape& shape, const Header& h, simd::LevelsReplay& r) {
   const std::size_t events = h.n_events, ids = (r.end_row - r.first_row) * shape.slots + 64;
   const std::size_t lanes = r.lane_pitch * h.scales.lanes;
   const std::size_t entries = (h.n_entries + 16) * simd::levels_entry_stride(shape.entry_bytes());
-  const std::size_t bytes = Arena::bytes_for(r.end_row, 4) +
-                            (4 + simd::kLevelsOpColumns) * Arena::bytes_for(events, 4) +
-                            Arena::bytes_for(ids, 2) + Arena::bytes_for(lanes, 4) +
-                            Arena::bytes_for(entries, 1);
+  const std::size_t bytes =
+      Arena::bytes_for(r.end_row, 4) + (4 + simd::kLevelsOpColumns) * Arena::bytes_for(events, 4) +
+      Arena::bytes_for(ids, 2) + Arena::bytes_for(lanes, 4) + Arena::bytes_for(entries, 1);
   Arena arena(scratch(Stage::Transform).get(bytes).data());
   r.counts = arena.take<std::uint32_t>(r.end_row);
   for (auto** p : {&r.kinds, &r.event_slots, &r.moves, &r.known, &r.ops.slot, &r.ops.low, &r.ops.length,

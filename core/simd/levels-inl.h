@@ -94,14 +94,31 @@ inline void Unzigzag(std::uint32_t* values, std::size_t n) {
 }
 
 inline void PrefixSum(std::uint32_t* values, std::size_t n) {
-  std::uint32_t sum = 0;
-  for (std::size_t i = 0; i < n; ++i) values[i] = sum += values[i];
+  std::size_t i = 0;
+  std::uint32_t last = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::FixedTag<std::uint32_t, 4> d;
+  auto sum = hn::Zero(d);
+  for (; i + 4 <= n; i += 4) {
+    auto v = hn::LoadU(d, values + i);
+    v = hn::Add(v, hn::ShiftLeftLanes<1>(d, v));
+    v = hn::Add(v, hn::ShiftLeftLanes<2>(d, v));
+    v = hn::Add(v, sum);
+    hn::StoreU(v, d, values + i);
+    sum = hn::Broadcast<3>(v);
+  }
+  last = hn::GetLane(sum);
+#endif
+  for (; i < n; ++i) values[i] = last += values[i];
 }
 
 // float32 bits of a column's values: int / 10^scale by one double multiplication, or the bits as they are.
 HWY_INLINE hn::Vec<D32> Float32Bits(hn::Vec<D32> v, std::uint8_t scale) {
   const D32 d;
   if (scale == LevelsColumns::kBits) return v;
+  // An integer is rounded once, too.
+  if (scale == 0)
+    return hn::BitCast(d, hn::ConvertTo(hn::Rebind<float, D32>(), hn::BitCast(hn::RebindToSigned<D32>(), v)));
 #if HWY_HAVE_FLOAT64 && HWY_TARGET != HWY_SCALAR
   const hn::Half<D32> dh;
   const hn::RebindToSigned<hn::Half<D32>> dih;
@@ -259,8 +276,8 @@ HWY_INLINE std::size_t GatherNarrow(const std::byte* entries, const Ids& ids, st
 }
 #endif
 
-// The entries of n ids one behind another. kBytes is the size of an entry where it is known at compile time (the
-// common books), else 0.
+// The entries of n ids one behind another. kBytes is the size of an entry where it is known at compile time
+// (the common books), else 0.
 template <std::size_t kBytes, class Ids>
 HWY_INLINE void GatherEntries(const LevelsRows& r, const Ids& ids, std::size_t n, std::byte* out) {
   const std::byte* entries = r.entries;

@@ -58,7 +58,7 @@ inline bool DecodeEvents(const LevelsReplay& r, std::size_t* n_moving) {
     *n_moving += hn::CountTrue(d, is_move);
     // Where a move's other end is.
     const auto edge = hn::IfThenElse(hn::Lt(given, middle), low_edge, high_edge);
-    const auto own = hn::LoadExpand(has_from, d, r.moves + moves);
+    const auto own = hn::Expand(hn::LoadU(d, r.moves + moves), has_from);
     const auto far = hn::IfThenElse(has_from, own, hn::IfThenElse(is_move, edge, given));
     const auto slot = hn::IfThenElse(is_out, far, given);
     const auto from = hn::IfThenElse(is_out, given, far);
@@ -66,7 +66,7 @@ inline bool DecodeEvents(const LevelsReplay& r, std::size_t* n_moving) {
     const auto patch_id =
         hn::Expand(hn::Iota(d, static_cast<std::uint32_t>(r.first_patch + patches)), is_patch);
     const auto insert_id = hn::Expand(hn::Iota(d, static_cast<std::uint32_t>(r.slots + inserts)), is_insert);
-    const auto known_id = hn::LoadExpand(is_known, d, r.known + known);
+    const auto known_id = hn::Expand(hn::LoadU(d, r.known + known), is_known);
     const std::size_t inserts_before = inserts;
     patches += hn::CountTrue(d, is_patch);
     inserts += hn::CountTrue(d, is_insert);

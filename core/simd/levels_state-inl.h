@@ -61,8 +61,8 @@ constexpr MoveTables MakeMoveTables() {
 }
 constexpr MoveTables kMoves = MakeMoveTables();
 
-// Up to 64 slots in two registers. Where more than a few events move levels, no processor predicts which do, so
-// those in place are moves of no slot.
+// Up to 64 slots in two registers. Where more than a few events move levels, no processor predicts which do,
+// so those in place are moves of no slot.
 class VectorState {
   using D = hn::FixedTag<std::uint16_t, 32>;
   using V = hn::Vec<D>;
@@ -80,8 +80,11 @@ class VectorState {
   static constexpr std::size_t kMaxSlots = 64;
 
   VectorState(std::uint32_t, bool moves_often, std::uint16_t*)
-      : always_moves_(moves_often), low_places_(hn::Iota(D(), 0)), high_places_(hn::Iota(D(), 32)), low_(low_places_), high_(high_places_) {
-  }
+      : always_moves_(moves_often),
+        low_places_(hn::Iota(D(), 0)),
+        high_places_(hn::Iota(D(), 32)),
+        low_(low_places_),
+        high_(high_places_) {}
 
   HWY_INLINE void Save(std::uint16_t* row) const {
     hn::StoreU(low_, D(), row);
