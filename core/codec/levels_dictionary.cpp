@@ -122,6 +122,18 @@ std::uint8_t guess_scale(const Dictionary& d, std::size_t feature) {
   return simd::LevelsColumns::kBits;
 }
 
+// Decoding takes the lane of feature 0 from the entry that a patch replaces: whatever stands there for an
+// item that is no decimal, it must be the same in all levels that share the item.
+void share_lanes_of_keys(const Dictionary& d, const std::vector<std::uint32_t>& misses, std::uint32_t* lane) {
+  std::vector<std::uint32_t> first_level;  // of each key, plus 1
+  for (const std::uint32_t i : misses) {
+    if (first_level.empty()) first_level.resize(d.n_keys);
+    std::uint32_t& first = first_level[d.keys[i]];
+    if (first == 0) first = i + 1;
+    lane[i] = lane[first - 1];
+  }
+}
+
 // Fills the feature's lane with decimals; false when too many values are none or the bits are no wider.
 bool make_decimal_lane(Dictionary& d, std::size_t feature, std::uint8_t scale, std::uint32_t* lane) {
   const std::size_t offset = feature * d.shape.item_bytes;
@@ -150,6 +162,7 @@ bool make_decimal_lane(Dictionary& d, std::size_t feature, std::uint8_t scale, s
   if (range > most_bits - least_bits) return false;
   if (!misses.empty()) d.is_special.resize(d.n_levels * d.shape.features);
   for (const std::uint32_t i : misses) d.is_special[i * d.shape.features + feature] = true;
+  if (feature == 0) share_lanes_of_keys(d, misses, lane);
   return true;
 }
 

@@ -295,5 +295,26 @@ TEST(Levels, DamagedSpecials) { damage(bit_patterns<float, std::uint32_t>(6, 5, 
 
 TEST(Levels, DamagedSegments) { damage(random_book(600, 3, 2, 6)); }
 
+// Prices that no decimal expresses, here and there among others that are: what replaces such a level is told
+// relative to it, also after its sizes changed.
+TEST(Levels, PricesThatAreNoDecimalsBecomeOthers) {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    std::mt19937 random(seed);
+    constexpr std::uint32_t kSlots = 12;
+    std::vector<float> row(kSlots * 3);
+    for (std::size_t i = 0; i < row.size(); ++i) row[i] = static_cast<float>(100 + i);
+    std::uint32_t now = 0;
+    expect_round_trip_or_declined(
+        make_book<float>(8, kSlots, 3, [&](std::uint32_t r, std::uint32_t slot, std::uint32_t f) {
+          for (; now < r; ++now) {
+            row[random() % kSlots * 3 + 1 + random() % 2] = static_cast<float>(random() % 1000);
+            row[random() % 2 * 3] = random() % 3 == 0 ? 1e-30f : static_cast<float>(random() % 1000);
+            row[random() % 2 * 3 + 2] = static_cast<float>(random() % 1000);
+          }
+          return row[slot * 3 + f];
+        }));
+  }
+}
+
 }  // namespace
 }  // namespace cdd
