@@ -5,6 +5,7 @@ file format's table). The core sees buffers only, so items whose dtype has no bu
 timedelta64, bfloat16) are passed as integers of their size, which is the same memory.
 """
 
+import math
 import sys
 from typing import Any
 
@@ -123,6 +124,21 @@ def out_buffer(out: Any, dtype: DType) -> Array:
     if array.dtype != dtype:
         raise ValueError(f"out has dtype {array.dtype}, the store {dtype}")
     return array.view(buffer_dtype(dtype))
+
+
+def out_items(out: Any, dtype: DType, shape: tuple[int, ...]) -> Array:
+    """`out` as an array of this shape with a buffer: one of it, or flat, or raw bytes of its size."""
+    array = out_buffer(out, dtype)
+    if not array.flags.c_contiguous:
+        raise ValueError("out is not C-contiguous")
+    item = buffer_dtype(dtype)
+    if array.ndim > 1 and array.shape != shape:
+        raise ValueError(f"out has shape {array.shape}, needs {shape}")
+    if array.nbytes != math.prod(shape) * item.itemsize:
+        raise ValueError(
+            f"out has {array.nbytes} bytes, needs {math.prod(shape) * item.itemsize} for {shape}"
+        )
+    return array.reshape(-1).view(item).reshape(shape)
 
 
 def _memory(out: Any) -> memoryview:

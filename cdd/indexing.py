@@ -1,27 +1,101 @@
-"""NumPy's indexing, reduced to the rows that must be read.
+"""NumPy's indexing, reduced to the rows, levels and features that must be read.
 
-A key is split into those rows and a rest that NumPy applies to them once they are in memory; so NumPy itself
+A key is split into these and a rest that NumPy applies to them once they are in memory; so NumPy itself
 decides what a key means and what its result looks like.
 """
 
 import operator
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
 from cdd.dtypes import Array
 
+Cells = tuple[int, int, int, int]  # levels [0:2] and features [2:4] of each row
+Pick = int | slice | Sequence[int] | Array | None
+
+
+class Part(TypedDict, total=False):
+    """A part of each row of a book."""
+
+    levels: Pick
+    features: Pick
+
 
 class Selection(NamedTuple):
-    """The rows to read, in this order, and the key to apply to them."""
+    """The rows to read, in this order, which cells of them, and the key to apply to these."""
 
     rows: range | Array
     rest: tuple[Any, ...]
+    cells: Cells | None  # None: all
     stacks: bool  # the results for parts of `rows`, one after the other, are the result for all of them
+
+    @property
+    def thins(self) -> bool:
+        """Whether `rest` leaves out some of what is read."""
+        return any(isinstance(k, slice) and k != slice(None) for k in self.rest)
+
+
+class Run(NamedTuple):
+    """What a key picks along one dimension: the run [begin, end) that holds it, and the key within that."""
+
+    begin: int
+    end: int
+    key: Any
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of the run is picked."""
+        return isinstance(self.key, int) or (isinstance(self.key, slice) and self.key == slice(None))
+
+
+def run_of(pick: Pick, size: int) -> Run:
+    """The run of one dimension's key. Raises IndexError as NumPy does."""
+    key = slice(None) if pick is None else _normal(pick)
+    if isinstance(key, int):
+        number = key + size if key < 0 else key
+        if not 0 <= number < size:
+            raise IndexError(f"index {key} is not one of {size}")
+        return Run(number, number + 1, 0)
+    if isinstance(key, slice):
+        numbers = range(size)[key]
+        if len(numbers) == 0:
+            return Run(0, 1, slice(0, 0))
+        low, high = sorted((numbers[0], numbers[-1]))
+        return Run(low, high + 1, slice(None) if numbers.step == 1 else slice(None, None, numbers.step))
+    if key is Ellipsis:
+        return Run(0, size, slice(None))
+    if key.ndim != 1:
+        raise IndexError(f"a dimension is picked from by numbers or bools in one dimension, not {key.ndim}")
+    found = np.arange(size)[key]
+    if found.size == 0:
+        return Run(0, 1, slice(0, 0))
+    return Run(int(found.min()), int(found.max()) + 1, found - found.min())
 
 
 def select(key: Any, shape: tuple[int, ...]) -> Selection:
     """What `key` needs of an array of this shape. Raises IndexError as NumPy does."""
+    rows, rest, stacks = _select_rows(key, shape)
+    runs = [Run(0, size, slice(None)) for size in shape[1:]]
+    keys = list(rest)
+    dimension = 0
+    for at, k in enumerate(keys):
+        if k is Ellipsis:
+            dimension = len(shape) - sum(_dimensions(k) for k in keys[at + 1 :])
+            continue
+        if dimension > 0 and len(shape) <= 3 and isinstance(k, int | slice):
+            runs[dimension - 1] = run_of(k, shape[dimension])
+            keys[at] = runs[dimension - 1].key
+        dimension += _dimensions(k)
+    if all(run.end - run.begin == size for run, size in zip(runs, shape[1:], strict=True)):
+        return Selection(rows, tuple(keys), None, stacks)
+    runs.append(Run(0, 1, 0))  # the features of rows that are levels only
+    return Selection(rows, tuple(keys), (runs[0].begin, runs[0].end, runs[1].begin, runs[1].end), stacks)
+
+
+def _select_rows(key: Any, shape: tuple[int, ...]) -> tuple[range | Array, tuple[Any, ...], bool]:
+    """Selection's rows, rest and stacks, for whole rows."""
     keys = [_normal(k) for k in (key if isinstance(key, tuple) else (key,))]
     indexed = sum(_dimensions(k) for k in keys)
     if indexed > len(shape):
@@ -31,12 +105,12 @@ def select(key: Any, shape: tuple[int, ...]) -> Selection:
     is_basic = not any(isinstance(k, np.ndarray) for k in keys)
     for at, k in enumerate(keys):
         if k is Ellipsis and indexed < len(shape):
-            return Selection(range(shape[0]), tuple(keys), is_basic and at == 0)
+            return range(shape[0]), tuple(keys), is_basic and at == 0
         if _dimensions(k) > 0:
             rows, relative = _split(k, shape)
             stacks = is_basic and at == 0 and isinstance(k, slice)
-            return Selection(rows, (*keys[:at], *relative, *keys[at + 1 :]), stacks)
-    return Selection(range(shape[0]), tuple(keys), not keys)
+            return rows, (*keys[:at], *relative, *keys[at + 1 :]), stacks
+    return range(shape[0]), tuple(keys), not keys
 
 
 def _normal(key: Any) -> Any:

@@ -1,17 +1,22 @@
 """The reading side: Reader is an array whose rows come from one store."""
 
+import math
+import operator
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple, NoReturn, TypeVar, overload
+from typing import Any, NoReturn, TypeVar, Unpack, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from cdd import _cdd
-from cdd.dtypes import Array, DType, buffer_dtype, dtype_of, out_buffer
-from cdd.indexing import row_number, row_numbers, select
+from cdd.chunks import ChunkInfo, Chunks
+from cdd.dtypes import Array, DType, buffer_dtype, dtype_of, out_buffer, out_items
+from cdd.indexing import Cells, Part, Pick, Selection, row_number, row_numbers, run_of, select
+from cdd.opened import Opened
+
+__all__ = ["ChunkInfo", "Contents", "Reader", "Source"]
 
 Contents = bytes | bytearray | memoryview
 Source = str | os.PathLike[str] | os.PathLike[bytes] | _cdd.Memory | Contents
@@ -26,45 +31,7 @@ def _identity(path: Any) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-class ChunkInfo(NamedTuple):
-    """One chunk: rows [start, stop), stored in stored_bytes at offset of the file, raw_bytes as an array."""
-
-    start: int
-    stop: int
-    codec: str
-    raw_bytes: int
-    stored_bytes: int
-    offset: int
-
-
-class Chunks(Sequence[ChunkInfo]):
-    """The chunks of a reader, each looked up when it is asked for."""
-
-    def __init__(self, core: _cdd.Reader, numbers: range) -> None:
-        self._core = core
-        self._numbers = numbers
-
-    def __len__(self) -> int:
-        return len(self._numbers)
-
-    @overload
-    def __getitem__(self, key: int) -> ChunkInfo: ...
-    @overload
-    def __getitem__(self, key: slice) -> "Chunks": ...
-    def __getitem__(self, key: int | slice) -> "ChunkInfo | Chunks":
-        if isinstance(key, slice):
-            return Chunks(self._core, self._numbers[key])
-        try:
-            number = self._numbers[key]
-        except IndexError:
-            raise IndexError(f"chunk {key} is not one of {len(self._numbers)}") from None
-        return ChunkInfo._make(self._core.chunk_info(number))
-
-    def __repr__(self) -> str:
-        return f"<{len(self)} chunks>"
-
-
-class Reader:
+class Reader(Opened):
     """The rows of one store. cdd.open(source) makes one and documents the options.
 
     It is indexed like a NumPy array, r[5], r[a:b], r[:, 25:30, 0], r[[3, 9, 4]], r[mask], and reads no more
@@ -79,6 +46,9 @@ class Reader:
     FormatError (with the chunk's number and offset) for damage, which costs no rows but the damaged chunk's,
     and ValueError once the reader is closed.
     """
+
+    _kind = "reader"
+    _core: _cdd.Reader
 
     def __init__(
         self,
@@ -133,22 +103,12 @@ class Reader:
     @property
     def nbytes(self) -> int:
         """Bytes of all rows as an array."""
-        return 0 if self._dtype is None else self._core.rows * self._row_bytes
+        return 0 if self._dtype is None else self._core.rows * self._part_bytes(None)
 
     @property
     def stored_bytes(self) -> int:
         """Bytes of the file."""
         return self._core.stored_bytes
-
-    @property
-    def user_meta(self) -> bytes:
-        """The user's bytes, as they were given when the store was created."""
-        return self._core.user_meta
-
-    @property
-    def path(self) -> str | None:
-        """The file's path as it was given; None in memory."""
-        return self._path
 
     @property
     def replaced(self) -> bool:
@@ -161,10 +121,6 @@ class Reader:
             return True
 
     @property
-    def closed(self) -> bool:
-        return self._core.closed
-
-    @property
     def nchunks(self) -> int:
         return self._core.chunks
 
@@ -172,17 +128,6 @@ class Reader:
     def chunks(self) -> Chunks:
         """A ChunkInfo for each chunk, looked up when it is asked for."""
         return Chunks(self._core, range(self._core.chunks))
-
-    @property
-    def _row_bytes(self) -> int:
-        items = 1
-        for dim in self._row_shape:
-            items *= dim
-        return items * self.dtype.itemsize
-
-    @property
-    def _name(self) -> str:
-        return "<memory>" if self._path is None else repr(self._path)
 
     def __len__(self) -> int:
         return self._core.rows
@@ -195,12 +140,22 @@ class Reader:
     # ------------------------------------------------------------ reading
 
     @overload
-    def read(self, start: int = 0, stop: int | None = None, out: None = None) -> Array: ...
+    def read(
+        self, start: int = 0, stop: int | None = None, out: None = None, **part: Unpack[Part]
+    ) -> Array: ...
     @overload
-    def read(self, start: int, stop: int | None, out: Out) -> Out: ...
+    def read(self, start: int, stop: int | None, out: Out, **part: Unpack[Part]) -> Out: ...
     @overload
-    def read(self, start: int = 0, stop: int | None = None, *, out: Out) -> Out: ...
-    def read(self, start: int = 0, stop: int | None = None, out: Any = None) -> Any:
+    def read(self, start: int = 0, stop: int | None = None, *, out: Out, **part: Unpack[Part]) -> Out: ...
+    def read(
+        self,
+        start: int = 0,
+        stop: int | None = None,
+        out: Any = None,
+        *,
+        levels: Pick = None,
+        features: Pick = None,
+    ) -> Any:
         """Rows [start, stop) as an array of shape (stop - start, *row shape), or into `out`, which is
         returned.
 
@@ -209,19 +164,32 @@ class Reader:
         numpy() shares its memory. Negative numbers count from the end, stop=None is the end. Unlike a slice,
         rows that are not there raise IndexError. Raises ValueError for an `out` of the wrong size, dtype or
         shape, or a read-only one.
+
+        Of (N, levels, features) books, `levels` and `features` pick a part of each row: read(a, b,
+        levels=slice(20, 30), features=0) is r[a:b, 20:30, 0]. Each is a slice, a number (whose dimension the
+        result then lacks), or a list of numbers; both together pick a rectangle. What is left out is not
+        made where the codec can do without.
         """
+        if levels is not None or features is not None:
+            first, last = self._bounds(start, stop)
+            return self._read_part(
+                (last - first,), levels, features, out, lambda *into: self._read_into(first, last, *into)
+            )
         if out is None:
-            rows = self._core.rows
-            first = start + rows if start < 0 else start
-            last = rows if stop is None else stop + rows if stop < 0 else stop
-            if not 0 <= first <= last <= rows:
-                raise IndexError(f"rows {start} to {stop} are not within the store's {rows}")
-            return self._rows(first, last)
+            return self._rows(*self._bounds(start, stop))
         if type(out) is np.ndarray and out.dtype is self._dtype and self._dtype is self._item:
             self._read_into(start, stop, out)
         else:
             self._read_into(start, stop, out_buffer(out, self.dtype))
         return out
+
+    def _bounds(self, start: int, stop: int | None) -> tuple[int, int]:
+        rows = self._core.rows
+        first = start + rows if start < 0 else start
+        last = rows if stop is None else stop + rows if stop < 0 else stop
+        if not 0 <= first <= last <= rows:
+            raise IndexError(f"rows {start} to {stop} are not within the store's {rows}")
+        return first, last
 
     def _rows(self, start: int, stop: int) -> Array:
         dtype = self._dtype
@@ -234,24 +202,62 @@ class Reader:
     def _fail_unknown(self) -> NoReturn:
         raise ValueError(f"{self._name} has no dtype yet: nothing was appended (refresh() looks again)")
 
-    def _picked(self, numbers: Array) -> Array:
+    def _read_part(
+        self,
+        lead: tuple[int, ...],
+        levels: Pick,
+        features: Pick,
+        out: Any,
+        read: Callable[[Array, Cells], None],
+    ) -> Any:
+        """What `read` puts into a flat array when it is given the cells, of shape (*lead, levels, features);
+        into `out` if there is one."""
         dtype = self.dtype
-        out = np.empty((len(numbers), 1, *self._row_shape), self._item)
+        if len(self._row_shape) != 2:
+            raise ValueError(f"levels and features are of (N, levels, features) stores, not of {self.shape}")
+        runs = [run_of(key, size) for key, size in zip((levels, features), self._row_shape, strict=True)]
+        cells = (runs[0].begin, runs[0].end, runs[1].begin, runs[1].end)
+        shape = (*lead, *(run.end - run.begin for run in runs if not isinstance(run.key, int)))
+        if out is not None and all(run.is_whole for run in runs):
+            read(out_items(out, dtype, shape).reshape(-1), cells)
+            return out
+        box = np.empty((*lead, *(run.end - run.begin for run in runs)), self._item)
+        read(box.reshape(-1), cells)
+        part = box[..., runs[0].key, :][..., runs[1].key]
+        if out is None:
+            return part.view(dtype)
+        np.copyto(out_items(out, dtype, part.shape), part)
+        return out
+
+    def _part_shape(self, cells: Cells | None) -> tuple[int, ...]:
+        """Shape of a row's cells."""
+        if cells is None:
+            return self._row_shape
+        return (cells[1] - cells[0], cells[3] - cells[2])[: len(self._row_shape)]
+
+    def _part_bytes(self, cells: Cells | None) -> int:
+        return math.prod(self._part_shape(cells)) * self.dtype.itemsize
+
+    def _picked(self, numbers: Array, cells: Cells | None) -> Array:
+        dtype = self.dtype
+        out = np.empty((len(numbers), 1, *self._part_shape(cells)), self._item)
+        part = () if cells is None else (cells,)
         for i in range(0, len(numbers), _GATHER_ROWS):
             piece = np.ascontiguousarray(numbers[i : i + _GATHER_ROWS], dtype=np.int64)
-            self._core.read_windows(piece, 1, out[i : i + _GATHER_ROWS])
+            self._core.read_windows(piece, 1, out[i : i + _GATHER_ROWS].reshape(-1), *part)
         return out.view(dtype)[:, 0]
 
-    def _take(self, rows: range | Array) -> Array:
+    def _take(self, rows: range | Array, cells: Cells | None) -> Array:
         if not isinstance(rows, range):
-            return self._picked(rows)
-        if len(rows) == 0:
-            return self._rows(0, 0)
-        if rows.step == 1:
-            return self._rows(rows.start, rows.stop)
-        if rows.step == -1:
-            return self._rows(rows.stop + 1, rows.start + 1)[::-1]
-        return self._picked(np.arange(rows.start, rows.stop, rows.step))
+            return self._picked(rows, cells)
+        if len(rows) > 1 and abs(rows.step) > 1:
+            return self._picked(np.arange(rows.start, rows.stop, rows.step), cells)
+        dtype = self.dtype
+        out = np.empty((len(rows), *self._part_shape(cells)), self._item)
+        part = () if cells is None else (cells,)
+        if len(rows):
+            self._read_into(min(rows[0], rows[-1]), max(rows[0], rows[-1]) + 1, out.reshape(-1), *part)
+        return out.view(dtype)[:: -1 if rows.step < 0 else 1]
 
     def __getitem__(self, key: Any) -> Any:
         """As the same index of the whole array would give, but always an array of its own."""
@@ -261,10 +267,11 @@ class Reader:
         if type(key) is int:
             row = row_number(key, self._core.rows)
             return self._rows(row, row + 1)[0]
-        rows, rest, stacks = select(key, self.shape)
-        if stacks and len(rows) * self._row_bytes > _PIECE_BYTES and rest != (slice(None),):
-            return self._stacked(rows, rest)
-        block = self._take(rows)
+        selection = select(key, self.shape)
+        rows, rest, cells, stacks = selection
+        if stacks and selection.thins and len(rows) * self._part_bytes(cells) > _PIECE_BYTES:
+            return self._stacked(selection)
+        block = self._take(rows, cells)
         if len(rest) == 1 and isinstance(rest[0], np.ndarray) and rest[0].ndim > 0:
             return block.reshape(*rest[0].shape, *self._row_shape)
         found = block[rest]
@@ -272,41 +279,47 @@ class Reader:
             return found.copy()  # else a small part would keep all of the block alive
         return found
 
-    def _stacked(self, rows: range | Array, rest: tuple[Any, ...]) -> Array:
+    def _stacked(self, selection: Selection) -> Array:
         """A large block's part, piece by piece."""
-        like = np.broadcast_to(np.empty((), self.dtype), (len(rows), *self._row_shape))[rest]
-        out = np.empty(like.shape, self.dtype)
-        step = max(1, _PIECE_BYTES // self._row_bytes)
+        rows, rest, cells, _ = selection
+        block = np.broadcast_to(np.empty((), self.dtype), (len(rows), *self._part_shape(cells)))
+        out = np.empty(block[rest].shape, self.dtype)
+        step = max(1, _PIECE_BYTES // self._part_bytes(cells))
         for i in range(0, len(rows), step):
-            out[i : i + step] = self._take(rows[i : i + step])[rest]
+            out[i : i + step] = self._take(rows[i : i + step], cells)[rest]
         return out
 
-    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
-        if copy is False:
-            raise ValueError("a store's rows cannot become an array without a copy")
-        rows = self._rows(0, self._core.rows)
-        return rows if dtype is None else rows.astype(dtype, copy=False)
-
-    def __iter__(self) -> Iterator[Any]:
-        """The rows, read chunk by chunk."""
-        for _, block in self.iter_chunks():
-            yield from block
-
     @overload
-    def read_windows(self, starts: npt.ArrayLike, rows: int, out: None = None) -> Array: ...
+    def read_windows(
+        self, starts: npt.ArrayLike, rows: int, out: None = None, **part: Unpack[Part]
+    ) -> Array: ...
     @overload
-    def read_windows(self, starts: npt.ArrayLike, rows: int, out: Out) -> Out: ...
-    def read_windows(self, starts: npt.ArrayLike, rows: int, out: Any = None) -> Any:
+    def read_windows(self, starts: npt.ArrayLike, rows: int, out: Out, **part: Unpack[Part]) -> Out: ...
+    def read_windows(
+        self,
+        starts: npt.ArrayLike,
+        rows: int,
+        out: Any = None,
+        *,
+        levels: Pick = None,
+        features: Pick = None,
+    ) -> Any:
         """Many windows in one call: `rows` rows from each start, of shape (len(starts), rows, *row shape).
 
         Each chunk is read once, in the order of the file, by several threads where that pays. Negative starts
-        count from the end; a window that is not within the store raises IndexError. `out` is as in read().
+        count from the end; a window that is not within the store raises IndexError. `out`, `levels` and
+        `features` are as in read().
         """
         numbers = np.asarray(starts)
         if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
             raise TypeError("starts is a sequence of row numbers")
         numbers = row_numbers(numbers, self._core.rows)
         dtype = self.dtype
+        if levels is not None or features is not None:
+            lead = len(numbers), operator.index(rows)
+            return self._read_part(
+                lead, levels, features, out, lambda *into: self._core.read_windows(numbers, rows, *into)
+            )
         if out is None:
             block = np.empty((len(numbers), rows, *self._row_shape), self._item)
             self._core.read_windows(numbers, rows, block)
@@ -353,16 +366,6 @@ class Reader:
     def close(self) -> None:
         """Lets go of the store; reads under way in other threads still end well. Again: nothing."""
         self._core.close()
-
-    def __enter__(self) -> "Reader":
-        if self.closed:
-            raise ValueError(f"the reader of {self._name} is closed")
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.closed:

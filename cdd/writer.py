@@ -2,13 +2,13 @@
 
 import os
 import warnings
-from types import TracebackType
 from typing import NamedTuple
 
 import numpy.typing as npt
 
 from cdd import _cdd
 from cdd.dtypes import DType, code_of, dtype_of, named, storable
+from cdd.opened import Opened
 
 Target = str | os.PathLike[str] | os.PathLike[bytes] | _cdd.Memory
 
@@ -20,13 +20,16 @@ class Float16Error(NamedTuple):
     max_rel: float
 
 
-class Writer:
+class Writer(Opened):
     """Appends rows to one store. cdd.open(target, "w" | "x" | "a") makes one and documents the options.
 
     Any thread may call it, one at a time gets in; a process that was forked off cannot use it. An append that
     fails leaves the store as it was before. When that cannot be had, or the disk failed to sync, every later
     call raises ValueError: close, and open again with mode "a".
     """
+
+    _kind = "writer"
+    _core: _cdd.Writer
 
     def __init__(
         self,
@@ -139,39 +142,10 @@ class Writer:
         return None if layout is None else layout[1]
 
     @property
-    def user_meta(self) -> bytes:
-        """The user's bytes, as they were given when the store was created."""
-        return self._core.user_meta
-
-    @property
-    def path(self) -> str | None:
-        """The file's path as it was given; None in memory."""
-        return self._path
-
-    @property
-    def closed(self) -> bool:
-        """Whether close() was called, or this is a forked process, where the writer is not to be used."""
-        return self._core.closed
-
-    @property
     def float16_error(self) -> Float16Error:
         """The largest absolute and relative error of float16=True in the chunks this writer wrote; zeros
         without it. Rows that still wait for a chunk are not in it: flush() or close() first."""
         return Float16Error(*self._core.cast_error)
-
-    @property
-    def _name(self) -> str:
-        return "<memory>" if self._path is None else repr(self._path)
-
-    def __enter__(self) -> "Writer":
-        if self.closed:
-            raise ValueError(f"the writer of {self._name} is closed")
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __del__(self) -> None:
         core = getattr(self, "_core", None)  # __init__ may have failed

@@ -3,8 +3,9 @@
 //     def __init__(self, source: str | Memory | Buffer, verify: str, mmap: bool | None,
 //                  max_chunk_bytes: int)
 //     rows, chunks, stored_bytes: int;  layout: (dtype code, dims) | None;  user_meta: bytes;  closed: bool
-//     def read_into(self, start: int, stop: int | None, out: Buffer) -> None
-//     def read_windows(self, starts: Buffer, rows: int, out: Buffer) -> None     starts: int64 or uint64
+//     def read_into(self, start: int, stop: int | None, out: Buffer, cells: Cells = all) -> None
+//     def read_windows(self, starts: Buffer, rows: int, out: Buffer, cells: Cells = all) -> None
+//         starts: int64 or uint64; cells: (first level, end, first feature, end), out is then flat
 //     def chunk_rows(self, chunk: int) -> (start, stop)
 //     def chunk_info(self, chunk: int) -> (start, stop, codec, raw_bytes, stored_bytes, offset)
 //     def verify_chunk(self, chunk: int) -> None
@@ -194,28 +195,35 @@ bool acquire_out(PyObject* out, std::initializer_list<std::uint64_t> lead, const
   return false;
 }
 
-bool takes(const char* method, Py_ssize_t given, Py_ssize_t wanted) {
-  if (given == wanted) return true;
-  PyErr_Format(PyExc_TypeError, "%s takes %zd arguments, got %zd", method, wanted, given);
-  return false;
+// Whether the arguments are three, or four with the cells last.
+bool takes_cells(const char* method, PyObject* const* args, Py_ssize_t count, Cells* cells) {
+  if (count == 4) {
+    return PyArg_ParseTuple(args[3], "IIII;cells are four numbers", &cells->level_begin, &cells->level_end,
+                            &cells->feature_begin, &cells->feature_end) != 0;
+  }
+  if (count != 3) PyErr_Format(PyExc_TypeError, "%s takes 3 or 4 arguments, got %zd", method, count);
+  return count == 3;
 }
 
 PyObject* reader_read_into(PyObject* self, PyObject* const* args, Py_ssize_t count) {
-  if (!takes("read_into", count, 3)) return nullptr;
+  Cells cells;
+  if (!takes_cells("read_into", args, count, &cells)) return nullptr;
   const std::shared_ptr<Reader> core = open_core(self);
   if (!core) return nullptr;
   RowRange range;
   Buffer out;
   if (!range_of(args[0], args[1], core->rows(), &range)) return nullptr;
   if (!acquire_out(args[2], {range.count}, core->layout(), out)) return nullptr;
-  const bool done =
-      without_gil(state_of(self), cast(self)->filename, [&] { core->read_into(range, out.mutable_bytes()); });
+  const bool done = without_gil(state_of(self), cast(self)->filename, [&] {
+    core->read_into(range, out.mutable_bytes(), count == 4 ? &cells : nullptr);
+  });
   if (!done) return nullptr;
   Py_RETURN_NONE;
 }
 
 PyObject* reader_read_windows(PyObject* self, PyObject* const* args, Py_ssize_t count) {
-  if (!takes("read_windows", count, 3)) return nullptr;
+  Cells cells;
+  if (!takes_cells("read_windows", args, count, &cells)) return nullptr;
   const std::shared_ptr<Reader> core = open_core(self);
   if (!core) return nullptr;
   Buffer starts;
@@ -230,8 +238,9 @@ PyObject* reader_read_windows(PyObject* self, PyObject* const* args, Py_ssize_t 
   const std::span<const std::uint64_t> span(static_cast<const std::uint64_t*>(starts.view().buf),
                                             starts.bytes().size() / sizeof(std::uint64_t));
   if (!acquire_out(args[2], {span.size(), rows}, core->layout(), out)) return nullptr;
-  const bool done = without_gil(state_of(self), cast(self)->filename,
-                                [&] { core->read_windows(span, rows, out.mutable_bytes()); });
+  const bool done = without_gil(state_of(self), cast(self)->filename, [&] {
+    core->read_windows(span, rows, out.mutable_bytes(), count == 4 ? &cells : nullptr);
+  });
   if (!done) return nullptr;
   Py_RETURN_NONE;
 }

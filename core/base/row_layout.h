@@ -28,6 +28,8 @@ class RowLayout {
   std::size_t item_bytes() const noexcept { return dtype_.item_bytes(); }
   std::uint32_t row_items() const noexcept { return row_items_; }
   std::uint32_t row_bytes() const noexcept { return row_bytes_; }
+  std::uint32_t levels() const noexcept { return ndim_ == 0 ? 1 : dims_[0]; }
+  std::uint32_t features() const noexcept { return row_items_ / levels(); }
   bool operator==(const RowLayout&) const noexcept = default;
 
  private:
@@ -45,6 +47,19 @@ std::string to_string(const RowLayout& layout);
 struct RowRange {
   std::uint64_t first = 0;
   std::uint64_t count = 0;
+};
+
+// A part of each row of a book: levels [level_begin, level_end), and of these features [feature_begin,
+// feature_end). Levels are a row's first dimension, whatever follows counts as one of features; a row without
+// dimensions is one level of one feature.
+struct Cells {
+  std::uint32_t level_begin = 0;
+  std::uint32_t level_end = 1;
+  std::uint32_t feature_begin = 0;
+  std::uint32_t feature_end = 1;
+
+  std::uint32_t levels() const noexcept { return level_end - level_begin; }
+  std::uint32_t features() const noexcept { return feature_end - feature_begin; }
 };
 
 }  // namespace cdd

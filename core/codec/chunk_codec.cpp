@@ -1,8 +1,10 @@
 #include "core/codec/chunk_codec.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "core/base/scratch.h"
+#include "core/codec/cells.h"
 
 namespace cdd {
 namespace {
@@ -14,6 +16,9 @@ constexpr std::uint64_t kKnownFlags = cf::kLz4 | cf::kZstd | cf::kLittleEndian |
 constexpr std::size_t kTransformedSizeBytes = 4;  // u32 in front of a compressed payload
 // What a transform may claim to expand to, relative to the raw rows: the loosest bound() of any codec.
 constexpr std::uint64_t kTransformSlack = std::uint64_t{1} << 20;
+// Rows from which cells are copied: in so many bytes at least, and in so many blocks at most.
+constexpr std::uint64_t kBlockBytes = std::uint64_t{256} << 10;
+constexpr std::uint64_t kMostBlocks = 8;
 
 Compressor compressor_of(std::uint64_t flags) {
   switch (flags & (cf::kLz4 | cf::kZstd)) {
@@ -59,12 +64,13 @@ void check_header(const RowLayout& layout, std::uint32_t n_rows, const RecordHea
 
 // Plain rows have nothing to undo: from row 0 on they decompress to where they belong. LZ4 can stop behind
 // the last row wanted.
-void decompress_rows(Compressor compressor, Bytes in, std::size_t row_bytes, std::size_t n_rows,
-                     RowRange range, std::byte* out) {
+void decompress_rows(Compressor compressor, Bytes in, const RowLayout& layout, std::size_t n_rows,
+                     RowRange range, const Cells* cells, std::byte* out) {
+  const std::size_t row_bytes = layout.row_bytes();
   const auto first = static_cast<std::size_t>(range.first), count = static_cast<std::size_t>(range.count);
   const bool stop_early = compressor == Compressor::Lz4 && first + count < n_rows;
   const std::size_t made_rows = stop_early ? first + count : n_rows;
-  const bool in_place = made_rows == count;
+  const bool in_place = made_rows == count && cells == nullptr;
   const MutableBytes room =
       in_place ? MutableBytes(out, count * row_bytes) : scratch(Stage::Compress).get(made_rows * row_bytes);
   if (stop_early) {
@@ -72,15 +78,41 @@ void decompress_rows(Compressor compressor, Bytes in, std::size_t row_bytes, std
   } else {
     decompress(compressor, in, room);
   }
-  if (!in_place) std::memcpy(out, room.data() + first * row_bytes, count * row_bytes);
+  if (!in_place) copy_cells(layout, cells, room.data() + first * row_bytes, count, out);
+}
+
+// Cells of a codec that can only make rows: in blocks that a core's own cache holds. A codec may have to
+// begin at the chunk's first row each time, so there are never many blocks.
+void decode_in_blocks(const RowLayout& layout, std::uint32_t n_rows, const Codec& codec, std::uint64_t flags,
+                      Bytes payload, RowRange range, const Cells& cells, std::byte* out) {
+  const std::uint64_t row_bytes = layout.row_bytes();
+  const std::uint64_t block_bytes = std::max(kBlockBytes, range.count * row_bytes / kMostBlocks + row_bytes);
+  const std::uint64_t block_rows = std::min(range.count, std::max<std::uint64_t>(1, block_bytes / row_bytes));
+  std::byte* const rows = scratch(Stage::Rows).get(static_cast<std::size_t>(block_rows * row_bytes)).data();
+  for (std::uint64_t done = 0; done < range.count; done += block_rows) {
+    const std::uint64_t count = std::min(block_rows, range.count - done);
+    codec.decode_rows_into(layout, n_rows, flags, payload, {range.first + done, count}, rows);
+    copy_cells(layout, &cells, rows, count, out);
+    out += count * cells_bytes(layout, &cells);
+  }
+}
+
+// Undoes the transform.
+void decode_transformed(const RowLayout& layout, std::uint32_t n_rows, const Codec& codec,
+                        std::uint64_t flags, Bytes payload, RowRange range, const Cells* cells,
+                        std::byte* out) {
+  if (cells == nullptr) return codec.decode_rows_into(layout, n_rows, flags, payload, range, out);
+  const auto decode = codec.decode_cells_into;
+  if (decode != nullptr) return decode(layout, n_rows, flags, payload, range, *cells, out);
+  decode_in_blocks(layout, n_rows, codec, flags, payload, range, *cells, out);
 }
 
 // The rows asked for: decompresses into this thread's scratch, then undoes the transform into `out`.
 void decode_payload(const RowLayout& layout, std::uint32_t n_rows, const Codec& codec, std::uint64_t flags,
-                    Bytes payload, RowRange range, std::byte* out) {
+                    Bytes payload, RowRange range, const Cells* cells, std::byte* out) {
   const Compressor compressor = compressor_of(flags);
   if (compressor == Compressor::None)
-    return codec.decode_rows_into(layout, n_rows, flags, payload, range, out);
+    return decode_transformed(layout, n_rows, codec, flags, payload, range, cells, out);
 
   const std::uint64_t raw_bytes = std::uint64_t{n_rows} * layout.row_bytes();
   ByteReader reader(payload);
@@ -90,11 +122,11 @@ void decode_payload(const RowLayout& layout, std::uint32_t n_rows, const Codec& 
          static_cast<unsigned long long>(size), static_cast<unsigned long long>(raw_bytes));
   }
   if (codec.id == CodecId::Bytes && (flags & cf::kBytePlanes) == 0 && size == raw_bytes) {
-    return decompress_rows(compressor, reader.rest(), layout.row_bytes(), n_rows, range, out);
+    return decompress_rows(compressor, reader.rest(), layout, n_rows, range, cells, out);
   }
   const MutableBytes transformed = scratch(Stage::Compress).get(static_cast<std::size_t>(size));
   decompress(compressor, reader.rest(), transformed);
-  codec.decode_rows_into(layout, n_rows, flags, transformed, range, out);
+  decode_transformed(layout, n_rows, codec, flags, transformed, range, cells, out);
 }
 
 }  // namespace
@@ -165,7 +197,7 @@ void check_record(Bytes record, const ChunkPlace& place) {
 }
 
 void decode_chunk_rows(const RowLayout& layout, Bytes record, const ChunkPlace& place, Verify verify,
-                       std::uint32_t n_rows, RowRange range, std::byte* out) {
+                       std::uint32_t n_rows, RowRange range, std::byte* out, const Cells* cells) {
   if (range.count == 0) return;
   Bytes payload;
   if (verify != Verify::None && record.size() >= kMinRecordBytes) check_record(record, place);
@@ -178,16 +210,16 @@ void decode_chunk_rows(const RowLayout& layout, Bytes record, const ChunkPlace& 
     fail(ErrorCode::Corrupt, "chunk type %s cannot hold rows of this layout", codec->name);
 
   if (verify != Verify::Full)
-    return decode_payload(layout, n_rows, *codec, header.flags, payload, range, out);
+    return decode_payload(layout, n_rows, *codec, header.flags, payload, range, cells, out);
 
   const std::uint64_t raw_bytes = std::uint64_t{n_rows} * layout.row_bytes();
-  const bool whole = range.count == n_rows;
+  const bool whole = range.count == n_rows && cells == nullptr;
   std::byte* rows = whole ? out : scratch(Stage::Rows).get(static_cast<std::size_t>(raw_bytes)).data();
-  decode_payload(layout, n_rows, *codec, header.flags, payload, {0, n_rows}, rows);
+  decode_payload(layout, n_rows, *codec, header.flags, payload, {0, n_rows}, nullptr, rows);
   if (hash128({rows, static_cast<std::size_t>(raw_bytes)}) != header.hash) {
     fail(ErrorCode::Checksum, "decoded rows do not match the chunk's BLAKE3 hash");
   }
-  if (!whole) std::memcpy(out, rows + range.first * layout.row_bytes(), range.count * layout.row_bytes());
+  if (!whole) copy_cells(layout, cells, rows + range.first * layout.row_bytes(), range.count, out);
 }
 
 std::string codec_name(std::uint16_t type, std::uint64_t flags) {

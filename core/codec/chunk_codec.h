@@ -61,11 +61,11 @@ std::uint32_t seal_record(MutableBytes record, const ChunkPlace& place, bool con
 // kMinRecordBytes.
 void check_record(Bytes record, const ChunkPlace& place);
 
-// Decodes rows of one record into out (range.count * row_bytes). `record` is exactly the stored record with
-// kScratchPadding readable bytes behind it. Throws Checksum, Corrupt or Unsupported; `out` may then hold
-// anything.
+// Decodes rows of one record into out (range.count * row_bytes), or `cells` of these rows, which must be
+// within a row (range.count * cells_bytes). `record` is exactly the stored record with kScratchPadding
+// readable bytes behind it. Throws Checksum, Corrupt or Unsupported; `out` may then hold anything.
 void decode_chunk_rows(const RowLayout& layout, Bytes record, const ChunkPlace& place, Verify verify,
-                       std::uint32_t n_rows, RowRange range, std::byte* out);
+                       std::uint32_t n_rows, RowRange range, std::byte* out, const Cells* cells = nullptr);
 
 // "levels", "okx_ob_f32+zstd", "planes+lz4": the name of what a record holds, for people.
 std::string codec_name(std::uint16_t type, std::uint64_t flags);

@@ -11,6 +11,7 @@
 //  - The payload is untrusted: decoding throws Error{Corrupt}, and never reads outside
 //    [payload.begin(), payload.end() + kScratchPadding), writes elsewhere than out and scratch, hangs, or
 //    allocates more than a small multiple of the raw chunk. The padding bytes are readable but arbitrary.
+//  - decode_cells_into keeps the same promises for a part of each row.
 //  - Functions are reentrant; working memory comes from scratch(Stage::Transform / Transform2).
 //    Encode gets `out` from the caller; out.size() >= bound(), followed by kScratchPadding writable bytes.
 #pragma once
@@ -76,6 +77,11 @@ struct Codec {
   // not empty.
   void (*decode_rows_into)(const RowLayout& layout, std::uint32_t n_rows, std::uint64_t flags, Bytes payload,
                            RowRange range, std::byte* out);
+  // The same for `cells` of each of these rows, one after the other without gaps: range.count *
+  // cells_bytes() bytes. The cells are within a row, not empty, and not all of it. Null where
+  // this saves nothing: then rows are decoded in blocks, and the cells copied from them (chunk_codec.cpp).
+  void (*decode_cells_into)(const RowLayout& layout, std::uint32_t n_rows, std::uint64_t flags, Bytes payload,
+                            RowRange range, const Cells& cells, std::byte* out) = nullptr;
 };
 
 // All codecs, in order of id.

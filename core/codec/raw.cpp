@@ -1,5 +1,7 @@
 #include "core/codec/raw.h"
 
+#include "core/codec/cells.h"
+
 namespace cdd {
 namespace {
 
@@ -14,17 +16,27 @@ std::size_t encode(const RowLayout&, Bytes rows, std::uint32_t, EncodeContext&, 
   return rows.size();
 }
 
-void decode_rows_into(const RowLayout& layout, std::uint32_t n_rows, std::uint64_t, Bytes payload,
-                      RowRange range, std::byte* out) {
+const std::byte* rows_of(const RowLayout& layout, std::uint32_t n_rows, Bytes payload, RowRange range) {
   const std::size_t row_bytes = layout.row_bytes();
   if (payload.size() != row_bytes * n_rows) {
     fail(ErrorCode::Corrupt, "raw payload of %zu bytes, expected %zu", payload.size(), row_bytes * n_rows);
   }
-  std::memcpy(out, payload.data() + range.first * row_bytes, range.count * row_bytes);
+  return payload.data() + range.first * row_bytes;
+}
+
+void decode_rows_into(const RowLayout& layout, std::uint32_t n_rows, std::uint64_t, Bytes payload,
+                      RowRange range, std::byte* out) {
+  std::memcpy(out, rows_of(layout, n_rows, payload, range), range.count * layout.row_bytes());
+}
+
+void decode_cells_into(const RowLayout& layout, std::uint32_t n_rows, std::uint64_t, Bytes payload,
+                       RowRange range, const Cells& cells, std::byte* out) {
+  copy_cells(layout, &cells, rows_of(layout, n_rows, payload, range), range.count, out);
 }
 
 }  // namespace
 
-constinit const Codec kRawCodec{CodecId::Raw, "raw", accepts, bound, encode, decode_rows_into};
+constinit const Codec kRawCodec{CodecId::Raw, "raw", accepts, bound, encode, decode_rows_into,
+                                decode_cells_into};
 
 }  // namespace cdd

@@ -2,6 +2,7 @@
 // several chunks at a time.
 #include <algorithm>
 
+#include "core/codec/cells.h"
 #include "core/store/executor.h"
 #include "core/store/reader.h"
 
@@ -18,7 +19,9 @@ constexpr std::uint64_t kTasksPerThread = 8;
 
 }  // namespace
 
-void Reader::cut_into_pieces(RowRange range, std::byte* out, std::vector<Piece>& pieces) const {
+// `row_bytes` that a row takes at `out`.
+void Reader::cut_into_pieces(RowRange range, std::uint64_t row_bytes, std::byte* out,
+                             std::vector<Piece>& pieces) const {
   const std::uint64_t end = range.first + range.count;
   std::uint64_t row = range.first;
   for (std::uint64_t chunk = index_.chunk_of_row(row); row < end; ++chunk) {
@@ -30,16 +33,16 @@ void Reader::cut_into_pieces(RowRange range, std::byte* out, std::vector<Piece>&
     if (chunk_end <= row) continue;  // a damaged slot; reading the next chunk finds out what is lost
     const std::uint64_t count = std::min(end, chunk_end) - row;
     pieces.push_back({chunk, row, count, out});
-    out += count * layout_.row_bytes();
+    out += count * row_bytes;
     row += count;
   }
 }
 
 // Pieces of one chunk, in order of their first row. Rows that several of them share are decoded once, and
 // pieces that are near one another are decoded together with what lies between.
-void Reader::read_pieces(std::span<const Piece> pieces) const {
-  const std::size_t row_bytes = layout_.row_bytes();
-  const std::uint64_t near_rows = kNearBytes / row_bytes;
+void Reader::read_pieces(std::span<const Piece> pieces, const Cells* cells) const {
+  const std::size_t row_bytes = cells_bytes(layout_, cells);
+  const std::uint64_t near_rows = kNearBytes / layout_.row_bytes();
   const OpenChunk open = open_chunk_with(pieces.front().chunk, pieces.front().first);
   for (std::size_t i = 0, next = 0; i < pieces.size(); i = next) {
     const std::uint64_t first = pieces[i].first;
@@ -49,12 +52,12 @@ void Reader::read_pieces(std::span<const Piece> pieces) const {
     }
     const RowRange range{first - open.rows.first, end - first};
     if (next == i + 1) {
-      decode(open, range, pieces[i].to);
+      decode(open, range, cells, pieces[i].to);
       continue;
     }
     const auto bytes = static_cast<std::size_t>(range.count * row_bytes);
     std::byte* const rows = scratch(Stage::Gather).get(bytes).data();
-    decode(open, range, rows);
+    decode(open, range, cells, rows);
     for (std::size_t k = i; k < next; ++k) {
       std::memcpy(pieces[k].to, rows + (pieces[k].first - first) * row_bytes, pieces[k].count * row_bytes);
     }
@@ -62,7 +65,7 @@ void Reader::read_pieces(std::span<const Piece> pieces) const {
 }
 
 // Sorts the pieces, `rows` rows together, by place in the file and reads them, chunk by chunk.
-void Reader::read_in_parallel(std::vector<Piece>& pieces, std::uint64_t rows) const {
+void Reader::read_in_parallel(std::vector<Piece>& pieces, std::uint64_t rows, const Cells* cells) const {
   std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
     return a.chunk != b.chunk ? a.chunk < b.chunk : a.first < b.first;
   });
@@ -78,14 +81,16 @@ void Reader::read_in_parallel(std::vector<Piece>& pieces, std::uint64_t rows) co
     const std::size_t begin = chunks * task / static_cast<std::size_t>(tasks);
     const std::size_t end = chunks * (task + 1) / static_cast<std::size_t>(tasks);
     for (std::size_t c = begin; c < end; ++c) {
-      read_pieces(std::span(pieces).subspan(chunk_begin[c], chunk_begin[c + 1] - chunk_begin[c]));
+      read_pieces(std::span(pieces).subspan(chunk_begin[c], chunk_begin[c + 1] - chunk_begin[c]), cells);
     }
   });
 }
 
-void Reader::read_windows(std::span<const std::uint64_t> starts, std::uint64_t rows, MutableBytes out) const {
+void Reader::read_windows(std::span<const std::uint64_t> starts, std::uint64_t rows, MutableBytes out,
+                          const Cells* cells) const {
   for (const std::uint64_t start : starts) check_range({start, rows});
-  const std::uint64_t row_bytes = layout().row_bytes();
+  cells = checked(cells);
+  const std::uint64_t row_bytes = cells_bytes(layout(), cells);
   std::uint64_t all_rows = 0;
   std::uint64_t bytes = 0;
   if (!checked_mul(starts.size(), rows, &all_rows) || !checked_mul(all_rows, row_bytes, &bytes) ||
@@ -98,9 +103,9 @@ void Reader::read_windows(std::span<const std::uint64_t> starts, std::uint64_t r
   std::vector<Piece> pieces;
   pieces.reserve(2 * starts.size());
   for (std::size_t w = 0; w < starts.size(); ++w) {
-    cut_into_pieces({starts[w], rows}, out.data() + w * rows * row_bytes, pieces);
+    cut_into_pieces({starts[w], rows}, row_bytes, out.data() + w * rows * row_bytes, pieces);
   }
-  read_in_parallel(pieces, all_rows);
+  read_in_parallel(pieces, all_rows, cells);
 }
 
 }  // namespace cdd

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/codec/cells.h"
 #include "core/format/record.h"
 #include "core/storage/fork_gate.h"
 #include "core/store/executor.h"
@@ -78,26 +79,40 @@ void Reader::check_chunk(std::uint64_t chunk) const {
   fail(ErrorCode::OutOfRange, "chunk %llu does not exist: the store has %llu", ull{chunk}, ull{chunks()});
 }
 
-void Reader::read_into(RowRange range, MutableBytes out) const {
+// Null where the cells are all there are.
+const Cells* Reader::checked(const Cells* cells) const {
+  if (cells == nullptr) return nullptr;
+  const RowLayout& layout = this->layout();
+  if (cells->level_begin >= cells->level_end || cells->level_end > layout.levels() ||
+      cells->feature_begin >= cells->feature_end || cells->feature_end > layout.features()) {
+    fail(ErrorCode::InvalidArgument, "levels %u to %u and features %u to %u are not within rows of %u and %u",
+         cells->level_begin, cells->level_end, cells->feature_begin, cells->feature_end, layout.levels(),
+         layout.features());
+  }
+  return cells_bytes(layout, cells) == layout.row_bytes() ? nullptr : cells;
+}
+
+void Reader::read_into(RowRange range, MutableBytes out, const Cells* cells) const {
   check_range(range);
-  const std::uint64_t row_bytes = layout().row_bytes();
+  cells = checked(cells);
+  const std::uint64_t row_bytes = cells_bytes(layout(), cells);
   std::uint64_t bytes = 0;
   if (!checked_mul(range.count, row_bytes, &bytes) || bytes != out.size()) {
     fail(ErrorCode::InvalidArgument, "%llu rows of %llu bytes do not fit a buffer of %zu bytes",
          ull{range.count}, ull{row_bytes}, out.size());
   }
   if (range.count == 0) return;
-  if (out.size() >= kParallelBytes && threads() > 1) {
+  if (range.count >= kParallelBytes / layout_.row_bytes() && threads() > 1) {
     std::vector<Piece> pieces;
-    cut_into_pieces(range, out.data(), pieces);
-    return read_in_parallel(pieces, range.count);
+    cut_into_pieces(range, row_bytes, out.data(), pieces);
+    return read_in_parallel(pieces, range.count, cells);
   }
   const std::uint64_t end = range.first + range.count;
   std::byte* to = out.data();
   for (std::uint64_t chunk = index_.chunk_of_row(range.first), row = range.first; row < end; ++chunk) {
     const OpenChunk open = open_chunk_with(chunk, row);
     const RowRange part{row - open.rows.first, std::min(end, open.rows.first + open.rows.count) - row};
-    decode(open, part, to);
+    decode(open, part, cells, to);
     to += part.count * row_bytes;
     row += part.count;
   }
@@ -164,15 +179,17 @@ Reader::OpenChunk Reader::open_chunk_with(std::uint64_t chunk, std::uint64_t row
   return open;
 }
 
-void Reader::decode(const OpenChunk& chunk, RowRange range, std::byte* out) const {
+// Checked as the options say.
+void Reader::decode(const OpenChunk& chunk, RowRange range, const Cells* cells, std::byte* out) const {
   const bool full = options_.verify_once && first_touch(chunk.number);
-  decode(chunk, range, out, full ? Verify::Full : options_.verify);
+  decode(chunk, range, cells, out, full ? Verify::Full : options_.verify);
 }
 
-void Reader::decode(const OpenChunk& chunk, RowRange range, std::byte* out, Verify verify) const {
+void Reader::decode(const OpenChunk& chunk, RowRange range, const Cells* cells, std::byte* out,
+                    Verify verify) const {
   try {
     decode_chunk_rows(layout_, chunk.record, {header_.metadata.check_salt(), chunk.number}, verify,
-                      static_cast<std::uint32_t>(chunk.rows.count), range, out);
+                      static_cast<std::uint32_t>(chunk.rows.count), range, out, cells);
   } catch (Error& error) {
     error.at(chunk.number, chunk.offset);
     throw;
@@ -227,7 +244,7 @@ void Reader::verify_chunk(std::uint64_t chunk) const {
   const OpenChunk open = open_chunk(chunk);
   const std::uint64_t bytes = open.rows.count * layout().row_bytes();
   std::byte* const rows = scratch(Stage::Rows).get(static_cast<std::size_t>(bytes)).data();
-  decode(open, {0, open.rows.count}, rows, Verify::Full);
+  decode(open, {0, open.rows.count}, nullptr, rows, Verify::Full);
 }
 
 std::vector<Error> Reader::verify_chunks(std::uint64_t first, std::uint64_t count) const {

@@ -48,14 +48,16 @@ class Reader {
   const Header& header() const noexcept { return header_; }
   const Storage& storage() const noexcept { return *storage_; }
 
-  // Rows [range.first, range.first + range.count) into `out`, which has exactly their size.
-  // Throws OutOfRange, InvalidArgument (size of out), Checksum, Corrupt, Truncated, Unsupported, Io.
-  void read_into(RowRange range, MutableBytes out) const;
+  // Rows [range.first, range.first + range.count) into `out`, which has exactly their size; with `cells` only
+  // these of each row, one after the other without gaps.
+  // Throws OutOfRange, InvalidArgument (size of out, cells), Checksum, Corrupt, Truncated, Unsupported, Io.
+  void read_into(RowRange range, MutableBytes out, const Cells* cells = nullptr) const;
 
   // Many windows in one call: `rows` rows from each of `starts`, one after the other into `out`, which has
   // exactly their size. Rows that several windows share are decoded once, chunks are read in file order, and
   // several threads work where it pays (executor.h). Throws as read_into.
-  void read_windows(std::span<const std::uint64_t> starts, std::uint64_t rows, MutableBytes out) const;
+  void read_windows(std::span<const std::uint64_t> starts, std::uint64_t rows, MutableBytes out,
+                    const Cells* cells = nullptr) const;
 
   // The rows of chunk i, from the index alone unless that is damaged there. Throws OutOfRange and as
   // read_into.
@@ -91,15 +93,18 @@ class Reader {
   };
   void load_layout();
   void check_range(RowRange range) const;
+  const Cells* checked(const Cells* cells) const;
   void check_chunk(std::uint64_t chunk) const;
-  void cut_into_pieces(RowRange range, std::byte* out, std::vector<Piece>& pieces) const;
-  void read_pieces(std::span<const Piece> pieces) const;
-  void read_in_parallel(std::vector<Piece>& pieces, std::uint64_t rows) const;
+  void cut_into_pieces(RowRange range, std::uint64_t row_bytes, std::byte* out,
+                       std::vector<Piece>& pieces) const;
+  void read_pieces(std::span<const Piece> pieces, const Cells* cells) const;
+  void read_in_parallel(std::vector<Piece>& pieces, std::uint64_t rows, const Cells* cells) const;
   OpenChunk open_chunk(std::uint64_t chunk) const;
   OpenChunk open_chunk_with(std::uint64_t chunk, std::uint64_t row) const;
   Bytes read_record(std::uint64_t chunk, const ChunkEntry& entry) const;
-  void decode(const OpenChunk& chunk, RowRange range, std::byte* out) const;  // checked as the options say
-  void decode(const OpenChunk& chunk, RowRange range, std::byte* out, Verify verify) const;
+  void decode(const OpenChunk& chunk, RowRange range, const Cells* cells, std::byte* out) const;
+  void decode(const OpenChunk& chunk, RowRange range, const Cells* cells, std::byte* out,
+              Verify verify) const;
   bool first_touch(std::uint64_t chunk) const;
   bool ends_within_file(std::uint64_t end) const;
   void learn_fixed_bytes();
