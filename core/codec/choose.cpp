@@ -12,7 +12,8 @@
 namespace cdd {
 namespace {
 
-constexpr std::uint32_t kFirstInterval = 16;
+constexpr std::uint32_t kGroupChunks = 16;
+constexpr std::uint32_t kFirstInterval = kGroupChunks;
 constexpr std::uint32_t kLastInterval = 1024;
 constexpr std::uint32_t kFullInterval = 256;
 constexpr double kRivalCost = 1.5;  // times the winner's
@@ -59,12 +60,6 @@ constexpr StepCost codec_cost(const ChunkPlan& plan) {
 
 }  // namespace
 
-struct Chooser::Chunk {
-  Bytes rows;
-  std::uint32_t n_rows;
-  ChunkPlace place;
-};
-
 double reading_cost(Profile profile, const ChunkPlan& plan, const EncodedChunk& chunk,
                     std::size_t raw_bytes) {
   if (profile == Profile::Dense) return chunk.record_bytes;
@@ -85,52 +80,70 @@ void Chooser::check_rows(Bytes rows, std::uint64_t n_rows) const {
   if (!lossless_) check_castable(layout_, rows, n_rows, candidates_.front().plan.float16);
 }
 
-EncodedChunk Chooser::encode(Bytes rows, std::uint32_t n_rows, const ChunkPlace& place,
-                             std::vector<std::byte>& out) {
-  const Chunk chunk{rows, n_rows, place};
-  bool trial = trial_is_due();
-  EncodedChunk best = trial ? try_candidates(chunk) : encode_as(candidates_[winner_].plan, chunk, record_);
-  if (!trial && best.record_bytes == 0 && candidates_.size() > 1) {  // the winner declined
-    trial = true;
-    since_full_ = kFullInterval;
-    best = try_candidates(chunk);
+EncodedChunk Chooser::encode(const Chunk& chunk, std::vector<std::byte>& out) {
+  if (!trial_is_due()) encode_ahead(chunk, best_);
+  return take(chunk, best_, out);
+}
+
+std::uint32_t Chooser::ahead() const noexcept { return trial_is_due() ? 1 : kGroupChunks - in_group_; }
+
+void Chooser::encode_ahead(const Chunk& chunk, Encoding& into) const {
+  encode_as(candidates_[group_winner_].plan, chunk, into);
+  if (candidates_.size() == 1 || into.chunk.record_bytes != 0) store_raw_if_smaller(chunk, into);
+}
+
+EncodedChunk Chooser::take(const Chunk& chunk, const Encoding& encoded, std::vector<std::byte>& out) {
+  const bool due = trial_is_due();
+  const bool declined = !due && encoded.chunk.record_bytes == 0;
+  if (declined) since_full_ = kFullInterval;
+  if (due || declined) {
+    try_candidates(chunk);
+    store_raw_if_smaller(chunk, best_);
   }
+  const Encoding& taken = due || declined ? best_ : encoded;
+  const auto record = Bytes(taken.record).first(taken.chunk.record_bytes);
+  out.insert(out.end(), record.begin(), record.end());
+  note_share(static_cast<double>(record.size()) / static_cast<double>(chunk.rows.size()), due || declined);
+  if (due) group_winner_ = winner_;
+  in_group_ = (in_group_ + 1) % kGroupChunks;
+  if (in_group_ == 0) group_winner_ = winner_;
+  return taken.chunk;
+}
+
+void Chooser::encode_as(const ChunkPlan& plan, const Chunk& chunk, Encoding& into) const {
+  const std::size_t bound = record_bound(layout_, chunk.n_rows, plan);
+  if (into.record.size() < bound + kScratchPadding) into.record.resize(bound + kScratchPadding);
+  into.chunk = {};
+  into.chunk = encode_chunk(layout_, chunk.rows, chunk.n_rows, plan, chunk.place,
+                            MutableBytes(into.record).first(bound));
+}
+
+void Chooser::store_raw_if_smaller(const Chunk& chunk, Encoding& into) const {
   ChunkPlan raw;
   raw.codec = &kRawCodec;
-  if (lossless_ && (best.record_bytes == 0 || best.record_bytes > record_bound(layout_, n_rows, raw))) {
-    best = encode_as(raw, chunk, record_);
-  }
-  note_share(static_cast<double>(best.record_bytes) / static_cast<double>(rows.size()), trial);
-  const auto record = Bytes(record_).first(best.record_bytes);
-  out.insert(out.end(), record.begin(), record.end());
-  return best;
+  const std::size_t bytes = into.chunk.record_bytes;
+  if (lossless_ && (bytes == 0 || bytes > record_bound(layout_, chunk.n_rows, raw)))
+    encode_as(raw, chunk, into);
 }
 
-EncodedChunk Chooser::encode_as(const ChunkPlan& plan, const Chunk& chunk,
-                                std::vector<std::byte>& into) const {
-  const std::size_t bound = record_bound(layout_, chunk.n_rows, plan);
-  if (into.size() < bound + kScratchPadding) into.resize(bound + kScratchPadding);
-  return encode_chunk(layout_, chunk.rows, chunk.n_rows, plan, chunk.place, MutableBytes(into).first(bound));
-}
-
-EncodedChunk Chooser::try_candidates(const Chunk& chunk) {
+// Leaves the best in best_; no bytes when all decline.
+void Chooser::try_candidates(const Chunk& chunk) {
   constexpr double kNever = std::numeric_limits<double>::infinity();
   const bool all = since_full_ >= kFullInterval;
-  EncodedChunk best;
   double best_cost = kNever;
   std::size_t winner = winner_;
   std::vector<double> costs(candidates_.size(), kNever);
+  best_.chunk = {};
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
     const ChunkPlan& plan = candidates_[i].plan;
     if (!all && !candidates_[i].rival) continue;
-    const EncodedChunk tried = encode_as(plan, chunk, rival_);
-    if (tried.record_bytes == 0) continue;
-    costs[i] = reading_cost(profile_, plan, tried, chunk.rows.size());
+    encode_as(plan, chunk, rival_);
+    if (rival_.chunk.record_bytes == 0) continue;
+    costs[i] = reading_cost(profile_, plan, rival_.chunk, chunk.rows.size());
     if (costs[i] >= best_cost) continue;
-    best = tried;
     best_cost = costs[i];
     winner = i;
-    std::swap(record_, rival_);
+    std::swap(best_, rival_);
   }
   for (std::size_t i = 0; all && i < candidates_.size(); ++i) {
     candidates_[i].rival = costs[i] <= kRivalCost * best_cost;
@@ -140,10 +153,10 @@ EncodedChunk Chooser::try_candidates(const Chunk& chunk) {
   since_trial_ = 0;
   if (all) since_full_ = 0;
   winner_ = winner;
-  return best;
 }
 
-bool Chooser::trial_is_due() const {
+bool Chooser::trial_is_due() const noexcept {
+  if (in_group_ != 0) return false;
   const bool drifted = std::fabs(recent_share_ - settled_share_) > kDrift * settled_share_;
   return since_trial_ >= (drifted ? std::min(interval_, kFirstInterval) : interval_);
 }

@@ -8,7 +8,8 @@ namespace {
 constexpr double kFirstGuessRatio = 4;       // of raw to stored bytes, before anything was measured
 constexpr double kShortEnoughToRetry = 0.7;  // of the target
 constexpr double kLongEnoughToRetry = 2;
-constexpr double kSmoothing = 0.25;     // weight of one chunk once the size has settled
+constexpr std::uint32_t kGroupChunks = 16;
+constexpr double kSmoothing = 0.75;     // weight of a group once the size has settled
 constexpr std::uint32_t kRowGrain = 8;  // sizes above this are multiples of it, as kernels like
 
 }  // namespace
@@ -28,25 +29,39 @@ std::uint32_t ChunkSizer::limit(double rows) const noexcept {
   return whole > kRowGrain ? whole / kRowGrain * kRowGrain : whole;
 }
 
+std::uint32_t ChunkSizer::ahead() const noexcept {
+  if (fixed_) return kGroupChunks;
+  return settled_ ? kGroupChunks - group_chunks_ : 1;
+}
+
 bool ChunkSizer::accept(std::uint32_t record_bytes) noexcept {
   if (fixed_) return true;
+  if (settled_) {
+    group_bytes_ += record_bytes;
+    if (++group_chunks_ < kGroupChunks) return true;
+    const double ideal =
+        static_cast<double>(rows_) * target_bytes_ * kGroupChunks / static_cast<double>(group_bytes_);
+    rows_ = limit(rows_ + kSmoothing * (std::clamp(ideal, rows_ / 2.0, rows_ * 2.0) - rows_));
+    group_chunks_ = 0;
+    group_bytes_ = 0;
+    return true;
+  }
   const double ideal = static_cast<double>(rows_) * target_bytes_ / record_bytes;
-  if (!settled_ && record_bytes < kShortEnoughToRetry * target_bytes_) {
+  if (record_bytes < kShortEnoughToRetry * target_bytes_) {
     const std::uint32_t grown = limit(std::min(ideal, 2.0 * rows_));
     if (grown > rows_) {
       rows_ = grown;
       return false;
     }
   }
-  if (!settled_ && record_bytes > kLongEnoughToRetry * target_bytes_) {
+  if (record_bytes > kLongEnoughToRetry * target_bytes_) {
     const std::uint32_t shrunk = limit(ideal);
     if (shrunk < rows_) {
       rows_ = shrunk;
       return false;
     }
   }
-  rows_ =
-      limit(settled_ ? rows_ + kSmoothing * (std::clamp(ideal, rows_ / 2.0, rows_ * 2.0) - rows_) : ideal);
+  rows_ = limit(ideal);
   settled_ = true;
   return true;
 }

@@ -1,7 +1,8 @@
 // How many rows the next chunk gets, so that its record is about as long as asked.
 //
 // The only way to know how well rows compress is to compress them, so the size follows what the chunks so far
-// came to. Until the first chunk that is long enough, attempts double.
+// came to. Until the first chunk that is long enough, attempts double. From then on it changes only every 16
+// chunks, so that so many may be encoded at once.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +20,9 @@ class ChunkSizer {
 
   std::uint32_t rows() const noexcept { return rows_; }
 
+  // Chunks from the next one on that rows() stays the same for; 1 where accept() may refuse.
+  std::uint32_t ahead() const noexcept;
+
   // Told that a chunk of rows() rows came to `record_bytes`. False: it is far too short and rows() has grown,
   // so collect more rows and encode again. True: keep it.
   bool accept(std::uint32_t record_bytes) noexcept;
@@ -31,6 +35,8 @@ class ChunkSizer {
   std::uint32_t target_bytes_;
   std::uint32_t max_rows_;
   std::uint32_t rows_;
+  std::uint32_t group_chunks_ = 0;  // since rows_ changed
+  std::uint64_t group_bytes_ = 0;   // of their records
 };
 
 }  // namespace cdd

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/codec/plan.h"
+#include "core/store/executor.h"
 #include "core/store/reader.h"
 
 namespace cdd {
@@ -11,6 +12,8 @@ namespace {
 
 constexpr std::uint64_t kBatchChunks = 64;
 constexpr std::chrono::seconds kBatchTime{1};
+// An append of at least as many raw bytes is worth waking other threads for.
+constexpr std::size_t kParallelBytes = std::size_t{2} << 20;
 // Encoded bytes that wait for their append to end, before they are written without an END.
 constexpr std::size_t kPendingBytes = std::size_t{4} << 20;
 // Raw bytes of any chunk. Below the format's 2 GiB, so that whatever a codec makes of them fits a record, and
@@ -185,13 +188,21 @@ void Writer::append(const RowLayout& layout, Bytes rows, std::uint64_t n_rows) {
   if (n_rows == 0 && !layout_.is_set()) return;  // no rows decide nothing
   if (n_rows == 0) return fix_layout(layout);
   const std::uint64_t total = tail_rows_ + n_rows;
+  const bool is_large = rows.size() >= kParallelBytes && threads() > 1;
   whole_or_nothing([&] {
     fix_layout(layout);
     chooser_->check_rows(rows, n_rows);
     std::uint64_t done = 0;
     while (total - done >= sizer_->rows()) {
       const std::uint32_t count = sizer_->rows();
-      if (encode_sized(take(rows, done, count), count)) done += count;
+      // A chunk that begins in the tail is put together first.
+      const std::uint32_t chunks = is_large && done >= tail_rows_ ? chunks_at_once(total - done) : 1;
+      if (chunks > 1) {
+        encode_group(take(rows, done, std::uint64_t{chunks} * count), count, chunks);
+        done += std::uint64_t{chunks} * count;
+      } else if (encode_sized(take(rows, done, count), count)) {
+        done += count;
+      }
     }
     if (options_.durability == Durability::Always && done < total) {
       encode(take(rows, done, total - done), static_cast<std::uint32_t>(total - done));
@@ -227,14 +238,45 @@ Bytes Writer::take(Bytes rows, std::uint64_t first, std::uint64_t count) {
   return Bytes(tail_).subspan(begin, bytes);
 }
 
+// Where the next record goes in records_, those that are too many written.
+std::size_t Writer::next_record() {
+  if (records_.size() > kPendingBytes) write_pending(false);
+  records_.resize(static_cast<std::size_t>(align_up(records_.size(), kRecordAlignment)));
+  return records_.size();
+}
+
 // Encodes n_rows rows as the next pending chunk.
 void Writer::encode(Bytes rows, std::uint32_t n_rows) {
-  if (records_.size() > kPendingBytes) write_pending(false);
+  const std::size_t offset = next_record();
   const ChunkPlace place{header_.metadata.check_salt(), index_.chunks() + pending_.size()};
-  records_.resize(static_cast<std::size_t>(align_up(records_.size(), kRecordAlignment)));
-  const std::size_t offset = records_.size();
-  const EncodedChunk chunk = chooser_->encode(rows, n_rows, place, records_);
-  pending_.push_back({offset, chunk.record_bytes, chunk.record_check, n_rows});
+  add_pending(chooser_->encode({rows, n_rows, place}, records_), offset, n_rows);
+}
+
+// How many chunks of the next `rows` rows neither the chooser nor the sizer wants to see one by one.
+std::uint32_t Writer::chunks_at_once(std::uint64_t rows) const {
+  return static_cast<std::uint32_t>(
+      std::min<std::uint64_t>({rows / sizer_->rows(), sizer_->ahead(), chooser_->ahead()}));
+}
+
+// Encodes n_chunks chunks of n_rows rows each at the same time.
+void Writer::encode_group(Bytes rows, std::uint32_t n_rows, std::uint32_t n_chunks) {
+  const std::size_t bytes = std::size_t{n_rows} * layout_.row_bytes();
+  const std::uint64_t first = index_.chunks() + pending_.size();
+  const auto chunk = [&](std::size_t i) {
+    return Chooser::Chunk{rows.subspan(i * bytes, bytes), n_rows, {header_.metadata.check_salt(), first + i}};
+  };
+  if (group_.size() < n_chunks) group_.resize(n_chunks);
+  for_each(n_chunks, [&](std::size_t i) { chooser_->encode_ahead(chunk(i), group_[i]); });
+  for (std::size_t i = 0; i < n_chunks; ++i) {
+    const std::size_t offset = next_record();
+    const EncodedChunk taken = chooser_->take(chunk(i), group_[i], records_);
+    add_pending(taken, offset, n_rows);
+    sizer_->accept(taken.record_bytes);
+  }
+}
+
+void Writer::add_pending(const EncodedChunk& chunk, std::size_t record_offset, std::uint32_t n_rows) {
+  pending_.push_back({record_offset, chunk.record_bytes, chunk.record_check, n_rows});
   cast_error_.max_absolute = std::max(cast_error_.max_absolute, chunk.cast_error.max_absolute);
   cast_error_.max_relative = std::max(cast_error_.max_relative, chunk.cast_error.max_relative);
 }

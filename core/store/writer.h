@@ -86,8 +86,12 @@ class Writer {
   void check_usable() const;
   void fix_layout(const RowLayout& layout);
   Bytes take(Bytes rows, std::uint64_t first, std::uint64_t count);
+  std::size_t next_record();
   void encode(Bytes rows, std::uint32_t n_rows);
   bool encode_sized(Bytes rows, std::uint32_t n_rows);
+  void encode_group(Bytes rows, std::uint32_t n_rows, std::uint32_t n_chunks);
+  std::uint32_t chunks_at_once(std::uint64_t rows) const;
+  void add_pending(const EncodedChunk& chunk, std::size_t record_offset, std::uint32_t n_rows);
   void write_pending(bool last);
   void write_tail();
   void keep_promise();
@@ -106,6 +110,7 @@ class Writer {
   std::uint64_t tail_rows_ = 0;
   std::vector<std::byte> records_;  // of this append, encoded but not written
   std::vector<PendingChunk> pending_;
+  std::vector<Encoding> group_;  // chunks that are encoded at once
   CastError cast_error_;
   std::chrono::steady_clock::time_point first_uncommitted_;
   std::shared_ptr<FileStorage> unpublished_;  // Visible::AtClose

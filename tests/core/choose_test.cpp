@@ -100,7 +100,7 @@ TEST(Chooser, DenseKeepsTheSmallestAndEveryRecordDecodes) {
       const std::uint32_t n = std::min(128u, array.n_rows);
       for (std::uint32_t first = 0; first + n <= array.n_rows && first < 40 * n; first += n) {
         const std::size_t before = out.size();
-        const EncodedChunk chunk = chooser.encode(array.rows(first, n), n, {7, 3}, out);
+        const EncodedChunk chunk = chooser.encode({array.rows(first, n), n, {7, 3}}, out);
         const Bytes record = Bytes(out).subspan(before);
         ASSERT_EQ(record.size(), chunk.record_bytes);
         ASSERT_TRUE(same(decode_record(array.layout, n, record, {0, n}), array.rows(first, n))) << array.name;
@@ -123,7 +123,7 @@ TEST(Chooser, StoresRawWhatNothingShrinks) {
       for (unsigned i = 0; i < 40; ++i) {
         out.clear();
         const Buffer noise = random_bytes(20 * kBook.row_bytes(), i);
-        chooser.encode(noise, 20, {7, 3}, out);
+        chooser.encode({noise, 20, {7, 3}}, out);
         EXPECT_EQ(name_of_record(out), "raw");
         EXPECT_TRUE(same(decode_record(kBook, 20, out, {0, 20}), noise));
       }
@@ -137,7 +137,7 @@ TEST(Chooser, NeverLeavesTheCastOutWhenAskedForIt) {
   const float third = 1.0f / 3;
   Chooser chooser(layout, plans_for("generic_ob", layout, 3, {true, Normalise::None, 1}), Profile::Dense);
   std::vector<std::byte> out;
-  const EncodedChunk chunk = chooser.encode({as_bytes(&third), 4}, 1, {7, 3}, out);
+  const EncodedChunk chunk = chooser.encode({{as_bytes(&third), 4}, 1, {7, 3}}, out);
   EXPECT_GT(chunk.cast_error.max_absolute, 0);
   EXPECT_EQ(load<float>(decode_record(layout, 1, out, {0, 1}).data()), 0.333251953125f);
 }
@@ -154,7 +154,7 @@ TEST(Chooser, ComesBackToAnotherPlanWhenTheDataChanges) {
       if (i >= 100 && k >= 400) rows[k] = rows[k - 400];
     }
     std::vector<std::byte> out;
-    chooser.encode(rows, 1000, {7, 3}, out);
+    chooser.encode({rows, 1000, {7, 3}}, out);
     ++(i < 100 ? before : after)[name_of_record(out)];
   }
   const auto by_count = [](const auto& a, const auto& b) { return a.second < b.second; };
@@ -168,10 +168,10 @@ TEST(Chooser, LeavesTheOutputAloneWhenItThrows) {
   store<float>(rows.data() + 40, 1e9f);
   Chooser chooser(kBook, plans_for("okx_ob_f16", kBook), Profile::Fast);
   std::vector<std::byte> out(5);
-  EXPECT_THROW(chooser.encode(rows, 2, {7, 3}, out), Error);
+  EXPECT_THROW(chooser.encode({rows, 2, {7, 3}}, out), Error);
   EXPECT_EQ(out.size(), 5u);
   store<float>(rows.data() + 40, 1.0f);
-  EXPECT_GT(chooser.encode(rows, 2, {7, 3}, out).record_bytes, 0u);
+  EXPECT_GT(chooser.encode({rows, 2, {7, 3}}, out).record_bytes, 0u);
 }
 
 TEST(Chooser, FastWeighsBytesAgainstDecoding) {
