@@ -3,7 +3,8 @@
 import math
 import operator
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar, Unpack, overload
 
@@ -12,9 +13,10 @@ import numpy.typing as npt
 
 from cdd import _cdd
 from cdd.chunks import ChunkInfo, Chunks
-from cdd.dtypes import Array, DType, buffer_dtype, dtype_of, out_buffer, out_items
-from cdd.indexing import Cells, Part, Pick, Selection, row_number, row_numbers, run_of, select
+from cdd.dtypes import Array, DType, buffer_dtype, dtype_of, out_buffer
+from cdd.indexing import Cells, Part, Pick, Selection, plain_part, row_number, row_numbers, select
 from cdd.opened import Opened
+from cdd.parts import read_part, read_plain
 
 __all__ = ["ChunkInfo", "Contents", "Reader", "Source"]
 
@@ -172,9 +174,9 @@ class Reader(Opened):
         """
         if levels is not None or features is not None:
             first, last = self._bounds(start, stop)
-            return self._read_part(
-                (last - first,), levels, features, out, lambda *into: self._read_into(first, last, *into)
-            )
+            read = partial(self._read_into, first, last)
+            lead = (last - first,)
+            return read_part(read, self.dtype, self._row_shape, lead, levels, features, out)
         if out is None:
             return self._rows(*self._bounds(start, stop))
         if type(out) is np.ndarray and out.dtype is self._dtype and self._dtype is self._item:
@@ -202,33 +204,6 @@ class Reader(Opened):
     def _fail_unknown(self) -> NoReturn:
         raise ValueError(f"{self._name} has no dtype yet: nothing was appended (refresh() looks again)")
 
-    def _read_part(
-        self,
-        lead: tuple[int, ...],
-        levels: Pick,
-        features: Pick,
-        out: Any,
-        read: Callable[[Array, Cells], None],
-    ) -> Any:
-        """What `read` puts into a flat array when it is given the cells, of shape (*lead, levels, features);
-        into `out` if there is one."""
-        dtype = self.dtype
-        if len(self._row_shape) != 2:
-            raise ValueError(f"levels and features are of (N, levels, features) stores, not of {self.shape}")
-        runs = [run_of(key, size) for key, size in zip((levels, features), self._row_shape, strict=True)]
-        cells = (runs[0].begin, runs[0].end, runs[1].begin, runs[1].end)
-        shape = (*lead, *(run.end - run.begin for run in runs if not isinstance(run.key, int)))
-        if out is not None and all(run.is_whole for run in runs):
-            read(out_items(out, dtype, shape).reshape(-1), cells)
-            return out
-        box = np.empty((*lead, *(run.end - run.begin for run in runs)), self._item)
-        read(box.reshape(-1), cells)
-        part = box[..., runs[0].key, :][..., runs[1].key]
-        if out is None:
-            return part.view(dtype)
-        np.copyto(out_items(out, dtype, part.shape), part)
-        return out
-
     def _part_shape(self, cells: Cells | None) -> tuple[int, ...]:
         """Shape of a row's cells."""
         if cells is None:
@@ -244,7 +219,7 @@ class Reader(Opened):
         part = () if cells is None else (cells,)
         for i in range(0, len(numbers), _GATHER_ROWS):
             piece = np.ascontiguousarray(numbers[i : i + _GATHER_ROWS], dtype=np.int64)
-            self._core.read_windows(piece, 1, out[i : i + _GATHER_ROWS].reshape(-1), *part)
+            self._core.read_windows(piece, 1, out[i : i + _GATHER_ROWS], *part)
         return out.view(dtype)[:, 0]
 
     def _take(self, rows: range | Array, cells: Cells | None) -> Array:
@@ -256,7 +231,7 @@ class Reader(Opened):
         out = np.empty((len(rows), *self._part_shape(cells)), self._item)
         part = () if cells is None else (cells,)
         if len(rows):
-            self._read_into(min(rows[0], rows[-1]), max(rows[0], rows[-1]) + 1, out.reshape(-1), *part)
+            self._read_into(min(rows[0], rows[-1]), max(rows[0], rows[-1]) + 1, out, *part)
         return out.view(dtype)[:: -1 if rows.step < 0 else 1]
 
     def __getitem__(self, key: Any) -> Any:
@@ -267,6 +242,13 @@ class Reader(Opened):
         if type(key) is int:
             row = row_number(key, self._core.rows)
             return self._rows(row, row + 1)[0]
+        if type(key) is tuple and 2 <= len(key) <= 3 and type(key[0]) is slice and key[0].step is None:
+            plain = plain_part((*key[1:], slice(None))[:2], self._row_shape)
+            if plain is not None:
+                start, stop, _ = key[0].indices(self._core.rows)
+                stop = max(start, stop)
+                read = partial(self._read_into, start, stop)
+                return read_plain(read, self.dtype, (stop - start, *plain[1]), plain[0])
         selection = select(key, self.shape)
         rows, rest, cells, stacks = selection
         if stacks and selection.thins and len(rows) * self._part_bytes(cells) > _PIECE_BYTES:
@@ -288,6 +270,17 @@ class Reader(Opened):
         for i in range(0, len(rows), step):
             out[i : i + step] = self._take(rows[i : i + step], cells)[rest]
         return out
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
+        if copy is False:
+            raise ValueError("a store's rows cannot become an array without a copy")
+        rows = self._rows(0, self._core.rows)
+        return rows if dtype is None else rows.astype(dtype, copy=False)
+
+    def __iter__(self) -> Iterator[Any]:
+        """The rows, read chunk by chunk."""
+        for _, block in self.iter_chunks():
+            yield from block
 
     @overload
     def read_windows(
@@ -316,10 +309,9 @@ class Reader(Opened):
         numbers = row_numbers(numbers, self._core.rows)
         dtype = self.dtype
         if levels is not None or features is not None:
+            read = partial(self._core.read_windows, numbers, rows)
             lead = len(numbers), operator.index(rows)
-            return self._read_part(
-                lead, levels, features, out, lambda *into: self._core.read_windows(numbers, rows, *into)
-            )
+            return read_part(read, dtype, self._row_shape, lead, levels, features, out)
         if out is None:
             block = np.empty((len(numbers), rows, *self._row_shape), self._item)
             self._core.read_windows(numbers, rows, block)

@@ -5,7 +5,7 @@
 //     rows, chunks, stored_bytes: int;  layout: (dtype code, dims) | None;  user_meta: bytes;  closed: bool
 //     def read_into(self, start: int, stop: int | None, out: Buffer, cells: Cells = all) -> None
 //     def read_windows(self, starts: Buffer, rows: int, out: Buffer, cells: Cells = all) -> None
-//         starts: int64 or uint64; cells: (first level, end, first feature, end), out is then flat
+//         starts: int64 or uint64; cells: (first level, end, first feature, end), out then has any shape
 //     def chunk_rows(self, chunk: int) -> (start, stop)
 //     def chunk_info(self, chunk: int) -> (start, stop, codec, raw_bytes, stored_bytes, offset)
 //     def verify_chunk(self, chunk: int) -> None
@@ -174,16 +174,16 @@ std::string shape_text(const Py_ssize_t* dims, std::size_t count) {
   return text + (count == 1 ? ",)" : ")");
 }
 
-// A writable view of `out` that is flat or has exactly the shape (lead..., row dims...); the core checks its
-// size.
+// A writable view of `out` that is flat or has exactly the shape (lead..., row dims...), or any for a part of
+// rows; the core checks its size.
 bool acquire_out(PyObject* out, std::initializer_list<std::uint64_t> lead, const RowLayout& layout,
-                 Buffer& buffer) {
+                 bool is_part, Buffer& buffer) {
   if (!buffer.acquire(out, PyBUF_WRITABLE | PyBUF_ND)) {
     explain_refusal(out);
     return false;
   }
   const Py_buffer& view = buffer.view();
-  if (view.ndim <= 1) return true;
+  if (view.ndim <= 1 || is_part) return true;
   std::array<Py_ssize_t, kMaxRowDims + 2> wanted{};
   std::size_t count = 0;
   for (const std::uint64_t dim : lead) wanted[count++] = static_cast<Py_ssize_t>(dim);
@@ -213,7 +213,7 @@ PyObject* reader_read_into(PyObject* self, PyObject* const* args, Py_ssize_t cou
   RowRange range;
   Buffer out;
   if (!range_of(args[0], args[1], core->rows(), &range)) return nullptr;
-  if (!acquire_out(args[2], {range.count}, core->layout(), out)) return nullptr;
+  if (!acquire_out(args[2], {range.count}, core->layout(), count == 4, out)) return nullptr;
   const bool done = without_gil(state_of(self), cast(self)->filename, [&] {
     core->read_into(range, out.mutable_bytes(), count == 4 ? &cells : nullptr);
   });
@@ -237,7 +237,7 @@ PyObject* reader_read_windows(PyObject* self, PyObject* const* args, Py_ssize_t 
   }
   const std::span<const std::uint64_t> span(static_cast<const std::uint64_t*>(starts.view().buf),
                                             starts.bytes().size() / sizeof(std::uint64_t));
-  if (!acquire_out(args[2], {span.size(), rows}, core->layout(), out)) return nullptr;
+  if (!acquire_out(args[2], {span.size(), rows}, core->layout(), count == 4, out)) return nullptr;
   const bool done = without_gil(state_of(self), cast(self)->filename, [&] {
     core->read_windows(span, rows, out.mutable_bytes(), count == 4 ? &cells : nullptr);
   });

@@ -84,6 +84,43 @@ def test_index(data: st.DataObject, chunk_rows: int) -> None:
         assert np.array_equal(got, want), key
 
 
+def picks(size: int) -> st.SearchStrategy[Any]:
+    """What one dimension is picked from by."""
+    lists = st.lists(st.integers(-size, size - 1), max_size=5)
+    masks = npst.arrays(bool, size)
+    return st.one_of(st.none(), st.integers(-size, size - 1), st.slices(size), lists, masks)
+
+
+@given(st.data(), st.integers(1, 40), st.sampled_from(["auto", "raw", "zstd", "planes+lz4", "generic_ob"]))
+def test_parts(data: st.DataObject, chunk_rows: int, codec: str) -> None:
+    """One dimension after the other is NumPy's way to the same part."""
+    dtypes = st.one_of(
+        npst.integer_dtypes(endianness="=", sizes=(16, 32, 64)), npst.floating_dtypes(endianness="=")
+    )
+    shape = data.draw(st.tuples(st.integers(1, 60), st.integers(1, 12), st.integers(1, 5)))
+    rows = data.draw(npst.arrays(data.draw(dtypes), shape))
+    reader = stored(rows, [], chunk_rows=chunk_rows, codec=codec)
+    levels, features = data.draw(picks(shape[1])), data.draw(picks(shape[2]))
+    start = data.draw(st.integers(0, len(rows)))
+    stop = data.draw(st.integers(start, len(rows)))
+    starts = data.draw(st.lists(st.integers(0, min(start, len(rows) - 1)), max_size=4))
+    count = len(rows) - start
+
+    def part(block: np.ndarray) -> np.ndarray:
+        found = block if features is None else block[..., features]
+        return found if levels is None else found[(slice(None),) * (block.ndim - 2) + (levels,)]
+
+    want = part(rows[start:stop])
+    got = reader.read(start, stop, levels=levels, features=features)
+    assert (got.shape, got.dtype, got.tobytes()) == (want.shape, want.dtype, want.tobytes())
+    windows = np.array([rows[a : a + count] for a in starts], rows.dtype).reshape(
+        len(starts), count, *shape[1:]
+    )
+    want = part(windows)
+    got = reader.read_windows(np.array(starts, np.int64), count, levels=levels, features=features)
+    assert (got.shape, got.dtype, got.tobytes()) == (want.shape, want.dtype, want.tobytes())
+
+
 @given(st.data())
 def test_read_ranges(data: st.DataObject) -> None:
     rows = np.arange(data.draw(st.integers(1, 200)))
