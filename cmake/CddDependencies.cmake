@@ -77,9 +77,17 @@ find_package(hwy 1.2 CONFIG REQUIRED)
 cdd_dependency(hwy hwy::hwy)
 message(STATUS "cdd: highway ${hwy_VERSION}")
 
-# ---- oneTBB
-if(CDD_TBB)
-  find_package(TBB CONFIG REQUIRED COMPONENTS tbb)
+# ---- oneTBB. internal: the system's or vcpkg's, as everything else. external: the one that the process has
+#      anyway, from TBB_DIR or a target of the project that includes this one; two copies of TBB in a process
+#      would each start threads for all cores, so a static one is refused.
+if(NOT CDD_TBB STREQUAL "off")
+  if(NOT TARGET TBB::tbb)
+    find_package(TBB CONFIG REQUIRED COMPONENTS tbb)
+  endif()
+  get_target_property(_tbb_type TBB::tbb TYPE)
+  if(CDD_TBB STREQUAL "external" AND _tbb_type STREQUAL "STATIC_LIBRARY")
+    message(FATAL_ERROR "CDD_TBB=external needs a shared oneTBB, ${TBB_DIR} has a static one")
+  endif()
   cdd_dependency(tbb TBB::tbb)
 endif()
 

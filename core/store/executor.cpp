@@ -63,9 +63,12 @@ std::shared_ptr<tbb::task_arena> arena(unsigned threads) {
     current.reset();
   }
   if (!current || current->max_concurrency() != static_cast<int>(threads)) {
-    // TBB itself would not go beyond the number of cores, even when asked to.
+#if !defined(CDD_EXTERNAL_TBB)
+    // TBB itself would not go beyond the number of cores, even when asked to. A TBB that others use too keeps
+    // the limit they set.
     static std::unique_ptr<tbb::global_control> limit;
     limit = std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism, threads);
+#endif
     current = std::make_shared<tbb::task_arena>(static_cast<int>(threads));
     owner = process_id();
   }

@@ -1,5 +1,6 @@
-// Runs independent pieces of work on several cores. oneTBB is seen only in executor.cpp; a build without it
-// runs everything in the calling thread.
+// Runs independent pieces of work on several cores. oneTBB is seen only in executor.cpp. The build decides by
+// CDD_TBB: internal; external, a oneTBB that other code of the process uses too, whose limits are left alone;
+// or off, which runs everything in the calling thread.
 //
 // No thread exists before the first call that is worth one. A forked child works in its calling thread until
 // it sets a number itself, since the parent's threads are not there.
