@@ -33,6 +33,8 @@ LIBRARIES = ["libzstd-dev", "liblz4-dev", "librust-blake3-dev", "libxxhash-dev",
 LIBRARIES += ["libgtest-dev", "zlib1g-dev"]  # the tests' own
 
 
+BENCHMARKS = ("all", "gather", "kernels", "long", "read", "size", "write")
+
 # ---------------------------------------------------------------- small things
 
 
@@ -152,15 +154,16 @@ def build(_: argparse.Namespace) -> None:
     need_package()
 
 
-def core_tests(preset: str) -> None:
-    run("ctest", "--preset", preset, "--progress", "--parallel", str(os.cpu_count() or 1))
+def core_tests(preset: str, quiet: bool = False) -> None:
+    how = quietly if quiet else run
+    how("ctest", "--preset", preset, "--progress", "--parallel", str(os.cpu_count() or 1))
 
 
 def test(options: argparse.Namespace) -> None:
     build(options)
     need_venv("test")
     say("core tests")
-    core_tests("dev")
+    core_tests("dev", quiet="-q" in options.rest or "--quiet" in options.rest)
     say("Python tests")
     # -P keeps the sources in cdd/ from hiding the installed package.
     run(VENV_PYTHON, "-P", "-m", "pytest", *options.rest)
@@ -188,17 +191,29 @@ def lint(options: argparse.Namespace) -> None:
 
 
 def demo(options: argparse.Namespace) -> None:
-    build(options)
+    need_system()
+    need_package()
     need_venv("demo")
     run(VENV_PYTHON, "-P", "examples/demo.py", *options.rest)
 
 
 def bench(options: argparse.Namespace) -> None:
-    build(options)
-    need_venv("demo", *(["peers"] if options.peers else []))
-    named = [name for name in options.rest[:1] if (ROOT / f"benchmarks/{name}.py").exists()]
-    peers = ["--peers"] if options.peers else []
-    run(VENV_PYTHON, "-P", f"benchmarks/{[*named, 'read'][0]}.py", *peers, *options.rest[len(named) :])
+    need_system()
+    need_package()
+    named = options.rest[:1] and options.rest[0] in BENCHMARKS
+    name, *rest = options.rest if named else ["read", *options.rest]
+    groups = ["peers", "plots"] if name == "all" else ["peers"] if options.peers else []
+    need_venv("demo", *groups)
+    if name in ("all", "gather", "kernels"):
+        if distribution() and not installed(["libbenchmark-dev"]):
+            apt_install(["libbenchmark-dev"])
+        say("building the C++ benchmarks")
+        quietly("cmake", "--preset", "bench", *shlex.split(os.environ.get("CMAKE_ARGS", "")))
+        quietly("cmake", "--build", "--preset", "bench", "--target", "kernels", "one_row")
+    if name == "kernels":
+        return run(BUILD / "bench/kernels", *rest)
+    run(VENV_PYTHON, f"benchmarks/{name}.py", *(["--peers"] if options.peers else []), *rest)
+    return None
 
 
 def wheel(_: argparse.Namespace) -> None:
@@ -226,7 +241,7 @@ def cross(options: argparse.Namespace) -> None:
 COMMANDS = {
     demo: "write a book, read random windows of it, compare with NumPy memmap, zstd and LZ4",
     test: "run the core's tests and the package's; further arguments go to pytest",
-    bench: "run benchmarks/read.py, or the one named (bench long); further arguments go to it",
+    bench: "run benchmarks/read.py, or the one named: all (into docs/), gather, kernels, long, size, write",
     lint: "check formatting, types and the project's rules",
     build: "build the core, its tests and the package",
     wheel: "build a wheel into dist/ and audit it",

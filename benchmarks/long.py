@@ -9,18 +9,16 @@ one buffer that is there; passes of the two stores alternate.
 
 import argparse
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from generated import ROW_BYTES, blocks
+from report import table, write
 
 import cdd
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-from generated import ROW_BYTES, blocks
 
 WINDOW_ROWS = 64
 PASSES = 5
@@ -30,6 +28,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="dev.py bench long", description=__doc__.splitlines()[0])
     parser.add_argument("gib", nargs="?", type=float, default=4.0)
     parser.add_argument("--reads", type=int, default=20_000)
+    parser.add_argument("--json", type=Path, help="write the figures here too")
     return parser.parse_args()
 
 
@@ -58,11 +57,7 @@ def main() -> None:
         del array
         mapped = np.load(raw, mmap_mode="r")
         reader = cdd.open(stored)
-        ratio = mapped.nbytes / reader.stored_bytes
-        print(
-            f"{rows} rows, {mapped.nbytes / 2**30:.2f} GiB raw, {reader.stored_bytes / 2**20:.0f} MiB in cdd"
-        )
-        print(f"ratio {ratio:.1f}, append {mapped.nbytes / spent / 1e6:.0f} MB/s")
+        sizes = {"raw": mapped.nbytes, "stored": reader.stored_bytes, "append": mapped.nbytes / spent / 1e6}
         buffer = np.empty((WINDOW_ROWS, 50, 3), np.float32)
 
         def from_cdd(a: int) -> None:
@@ -82,12 +77,30 @@ def main() -> None:
         for _ in range(PASSES):
             theirs.append(seconds(from_map, starts))
             ours.append(seconds(from_cdd, starts))
-        for name, a, b in (
-            ("first touch", ours[0], theirs[0]),
-            ("warm", statistics.median(ours[1:]), statistics.median(theirs[1:])),
-        ):
-            us = 1e6 / len(starts)
-            print(f"{name:12} cdd {a * us:6.2f} us   memmap {b * us:6.2f} us   {a / b:.2f}x")
+        us = 1e6 / len(starts)
+        figures = {
+            "sizes": sizes,
+            "first touch": {"cdd": ours[0] * us, "memmap": theirs[0] * us},
+            "warm": {
+                "cdd": statistics.median(ours[1:]) * us,
+                "memmap": statistics.median(theirs[1:]) * us,
+            },
+        }
+    print(summary(figures))
+    write(options.json, vars(options), figures)
+
+
+def summary(figures: dict[str, dict[str, float]]) -> str:
+    sizes = figures["sizes"]
+    rows = [
+        [name, figures[name]["cdd"], figures[name]["memmap"], figures[name]["cdd"] / figures[name]["memmap"]]
+        for name in ("first touch", "warm")
+    ]
+    return (
+        f"{sizes['raw'] / 2**30:.2f} GiB raw, {sizes['stored'] / 2**20:.0f} MiB in cdd (ratio "
+        f"{sizes['raw'] / sizes['stored']:.1f}), appended at {sizes['append']:.0f} MB/s.\n\n"
+        + table((f"windows of {WINDOW_ROWS} rows, µs", "cdd", "memmap", "beside"), rows)
+    )
 
 
 if __name__ == "__main__":

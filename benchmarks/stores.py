@@ -7,7 +7,6 @@ meets none of them alone.
 """
 
 import functools
-import os
 import statistics
 import struct
 import time
@@ -20,7 +19,6 @@ import numpy as np
 
 import cdd
 
-ROOT = Path(__file__).resolve().parent.parent
 CHUNK_ROWS = 64
 SHARD_ROWS = 4096
 
@@ -281,24 +279,10 @@ PEERS: dict[str, Store] = {
     "HDF5, blosc2 LZ4 shuffle, 64 rows": hdf5_blosc2,
     "TensorStore zarr 3, zstd-3, 64 rows": tensorstore_zstd,
 }
+SERIES_PEERS = {name: store for name, store in PEERS.items() if "pcodec" not in name}
 
 
-# ---------------------------------------------------------------- data, timing
-
-
-def recordings() -> Path | None:
-    """The folder of recorded books, if it is there (CDD_DATA names another)."""
-    folder = Path(os.environ.get("CDD_DATA") or ROOT.parent / "shared" / "data") / "lob"
-    return folder if folder.is_dir() else None
-
-
-def load_book(path: Path, min_rows: int = 0) -> np.ndarray:
-    """The book in a .npz (key ob) or .npy file; a short one is repeated to min_rows."""
-    loaded = np.load(path)
-    book = loaded if isinstance(loaded, np.ndarray) else loaded["ob"]
-    if len(book) < min_rows:
-        book = np.concatenate([book] * -(-min_rows // len(book)))[:min_rows]
-    return np.ascontiguousarray(book)
+# ---------------------------------------------------------------- timing
 
 
 def check(opened: Opened, array: np.ndarray, starts: Iterable[int], rows: int) -> None:

@@ -15,8 +15,9 @@ import numpy as np
 import cdd
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
+from arrays import load_array, recordings
 from generated import book as generated_book
-from stores import BY_HAND, CDD, load_book, measure, recordings
+from stores import BY_HAND, CDD, measure
 
 RECORDED = "es_changes.npz"
 WINDOW_ROWS = 64
@@ -25,10 +26,10 @@ READS = 2000
 
 def find_book() -> tuple[str, np.ndarray]:
     if len(sys.argv) > 1:
-        return Path(sys.argv[1]).stem, load_book(Path(sys.argv[1]))
+        return Path(sys.argv[1]).stem, load_array(Path(sys.argv[1]))
     folder = recordings()
     if folder and (folder / RECORDED).exists():
-        return Path(RECORDED).stem, load_book(folder / RECORDED)
+        return Path(RECORDED).stem, load_array(folder / RECORDED)
     return "a generated book", generated_book(20_000)
 
 
