@@ -6,6 +6,7 @@
     r.shape, r.dtype, len(r)
     r[5], r[-1], r[a:b], r[:, 25:30, 0]      # like a NumPy array; only the rows that are needed are read
     r.read(a, b, out=buffer)                 # into memory you have
+    r.read(a, b, levels=slice(0, 10), features=0)  # a part of each row; read_windows() has these too
 
 open       a Reader or a Writer of a file, of a Memory, or of bytes
 save, load whole arrays
@@ -13,7 +14,7 @@ Memory     a store in memory
 CODECS     the names of codecs
 repair, truncate, compact  new files made of a damaged one, of the first rows, of better codecs; on the
            command line python -m cdd verify | info | repair | truncate | compact
-set_threads, threads       how many cores large reads may use
+set_threads, threads       how many cores large reads and appends may use
 CddError   what is wrong with a file; under it FormatError (with TruncatedError and ChecksumError) and
            UnsupportedError. Wrong arguments raise ValueError, TypeError or IndexError, the system OSError.
 

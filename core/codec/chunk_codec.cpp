@@ -1,6 +1,5 @@
 #include "core/codec/chunk_codec.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "core/base/scratch.h"
@@ -16,9 +15,6 @@ constexpr std::uint64_t kKnownFlags = cf::kLz4 | cf::kZstd | cf::kLittleEndian |
 constexpr std::size_t kTransformedSizeBytes = 4;  // u32 in front of a compressed payload
 // What a transform may claim to expand to, relative to the raw rows: the loosest bound() of any codec.
 constexpr std::uint64_t kTransformSlack = std::uint64_t{1} << 20;
-// Rows from which cells are copied: in so many bytes at least, and in so many blocks at most.
-constexpr std::uint64_t kBlockBytes = std::uint64_t{256} << 10;
-constexpr std::uint64_t kMostBlocks = 8;
 
 Compressor compressor_of(std::uint64_t flags) {
   switch (flags & (cf::kLz4 | cf::kZstd)) {
@@ -81,22 +77,6 @@ void decompress_rows(Compressor compressor, Bytes in, const RowLayout& layout, s
   if (!in_place) copy_cells(layout, cells, room.data() + first * row_bytes, count, out);
 }
 
-// Cells of a codec that can only make rows: in blocks that a core's own cache holds. A codec may have to
-// begin at the chunk's first row each time, so there are never many blocks.
-void decode_in_blocks(const RowLayout& layout, std::uint32_t n_rows, const Codec& codec, std::uint64_t flags,
-                      Bytes payload, RowRange range, const Cells& cells, std::byte* out) {
-  const std::uint64_t row_bytes = layout.row_bytes();
-  const std::uint64_t block_bytes = std::max(kBlockBytes, range.count * row_bytes / kMostBlocks + row_bytes);
-  const std::uint64_t block_rows = std::min(range.count, std::max<std::uint64_t>(1, block_bytes / row_bytes));
-  std::byte* const rows = scratch(Stage::Rows).get(static_cast<std::size_t>(block_rows * row_bytes)).data();
-  for (std::uint64_t done = 0; done < range.count; done += block_rows) {
-    const std::uint64_t count = std::min(block_rows, range.count - done);
-    codec.decode_rows_into(layout, n_rows, flags, payload, {range.first + done, count}, rows);
-    copy_cells(layout, &cells, rows, count, out);
-    out += count * cells_bytes(layout, &cells);
-  }
-}
-
 // Undoes the transform.
 void decode_transformed(const RowLayout& layout, std::uint32_t n_rows, const Codec& codec,
                         std::uint64_t flags, Bytes payload, RowRange range, const Cells* cells,
@@ -104,7 +84,9 @@ void decode_transformed(const RowLayout& layout, std::uint32_t n_rows, const Cod
   if (cells == nullptr) return codec.decode_rows_into(layout, n_rows, flags, payload, range, out);
   const auto decode = codec.decode_cells_into;
   if (decode != nullptr) return decode(layout, n_rows, flags, payload, range, *cells, out);
-  decode_in_blocks(layout, n_rows, codec, flags, payload, range, *cells, out);
+  decode_in_blocks(layout, range, *cells, out, [&](RowRange block, std::byte* rows) {
+    codec.decode_rows_into(layout, n_rows, flags, payload, block, rows);
+  });
 }
 
 // The rows asked for: decompresses into this thread's scratch, then undoes the transform into `out`.

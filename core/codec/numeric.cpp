@@ -15,7 +15,8 @@ std::size_t encode(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, En
 
 }  // namespace
 
-constinit const Codec kNumericCodec{CodecId::Numeric, "numeric", accepts,
-                                    numeric::bound,   encode,    numeric::decode_rows_into};
+constinit const Codec kNumericCodec{
+    CodecId::Numeric,          "numeric", accepts, numeric::bound, encode, numeric::decode_rows_into,
+    numeric::decode_cells_into};
 
 }  // namespace cdd

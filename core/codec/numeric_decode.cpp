@@ -1,8 +1,10 @@
 #include "core/codec/numeric_decode.h"
 
+#include <bitset>
 #include <new>
 
 #include "core/base/scratch.h"
+#include "core/codec/cells.h"
 #include "core/codec/numeric_format.h"
 #include "core/codec/numeric_stream.h"
 
@@ -66,12 +68,37 @@ class Decoder {
     for (std::uint32_t s = 0; s < shape_.streams; ++s) fill_table(streams_[s]);
   }
 
+  // Leaves out streams of which no cell is wanted, whose items then stay what they are.
+  void want(const RowLayout& layout, const Cells& cells) {
+    const std::uint32_t parts = items_.per_row / layout.row_items();  // of an item: a complex one has two
+    std::bitset<kMaxStreams> items;
+    for (std::uint32_t level = cells.level_begin; level < cells.level_end; ++level) {
+      for (std::uint32_t feature = cells.feature_begin; feature < cells.feature_end; ++feature) {
+        const std::uint32_t item = (level * layout.features() + feature) * parts;
+        for (std::uint32_t part = 0; part < parts; ++part) items.set((item + part) % shape_.streams);
+      }
+    }
+    std::bitset<kMaxStreams> streams;
+    for (std::uint32_t s = shape_.streams; s-- > 0;) {
+      const Stream& stream = streams_[s];
+      if (items.test(stream.first_item)) streams.set(s);
+      const bool refers =
+          stream.predictor == Predictor::Stream || stream.predictor == Predictor::StreamPrevious;
+      if (streams.test(s) && refers) streams.set(stream.reference);
+    }
+    left_out_ = ~streams;
+  }
+
   void decode() {
     const std::size_t first = range_.first / shape_.segment_rows;
     const std::size_t last = (range_.first + range_.count - 1) / shape_.segment_rows;
-    for (std::uint32_t s = 0; s < shape_.streams; ++s) seek(streams_[s], first * shape_.segment_blocks);
+    for (std::uint32_t s = 0; s < shape_.streams; ++s) {
+      if (!left_out_.test(s)) seek(streams_[s], first * shape_.segment_blocks);
+    }
     for (std::size_t segment = first; segment <= last; ++segment) {
-      for (std::uint32_t s = 0; s < shape_.streams; ++s) decode_segment_of(s, segment);
+      for (std::uint32_t s = 0; s < shape_.streams; ++s) {
+        if (!left_out_.test(s)) decode_segment_of(s, segment);
+      }
     }
   }
 
@@ -211,19 +238,37 @@ class Decoder {
   std::size_t before_ = 0;
   std::size_t buffer_values_ = 0;
   bool keeps_values_ = false;
+  std::bitset<kMaxStreams> left_out_;
 };
+
+// `cells` null: all of each row.
+void decode_rows(const RowLayout& layout, std::uint32_t n_rows, Bytes payload, RowRange range,
+                 const Cells* cells, std::byte* out) {
+  const Items items = items_of(layout);
+  const auto decode = [&](auto decoder) {
+    if (cells != nullptr) decoder.want(layout, *cells);
+    decoder.decode();
+  };
+  if (items.bytes == 8) {
+    decode(Decoder<std::uint64_t>(items, n_rows, payload, range, out));
+  } else {
+    decode(Decoder<std::uint32_t>(items, n_rows, payload, range, out));
+  }
+}
 
 }  // namespace
 
 void decode_rows_into(const RowLayout& layout, std::uint32_t n_rows, std::uint64_t, Bytes payload,
                       RowRange range, std::byte* out) {
   if (range.count == 0) return;
-  const Items items = items_of(layout);
-  if (items.bytes == 8) {
-    Decoder<std::uint64_t>(items, n_rows, payload, range, out).decode();
-  } else {
-    Decoder<std::uint32_t>(items, n_rows, payload, range, out).decode();
-  }
+  decode_rows(layout, n_rows, payload, range, nullptr, out);
+}
+
+void decode_cells_into(const RowLayout& layout, std::uint32_t n_rows, std::uint64_t, Bytes payload,
+                       RowRange range, const Cells& cells, std::byte* out) {
+  decode_in_blocks(layout, range, cells, out, [&](RowRange block, std::byte* rows) {
+    decode_rows(layout, n_rows, payload, block, &cells, rows);
+  });
 }
 
 }  // namespace cdd::numeric

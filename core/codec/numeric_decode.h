@@ -1,4 +1,4 @@
-// NUMERIC, reading. The contract is Codec::decode_rows_into.
+// NUMERIC, reading. The contracts are those of Codec.
 #pragma once
 
 #include "core/base/bytes.h"
@@ -8,5 +8,8 @@ namespace cdd::numeric {
 
 void decode_rows_into(const RowLayout& layout, std::uint32_t n_rows, std::uint64_t flags, Bytes payload,
                       RowRange range, std::byte* out);
+
+void decode_cells_into(const RowLayout& layout, std::uint32_t n_rows, std::uint64_t flags, Bytes payload,
+                       RowRange range, const Cells& cells, std::byte* out);
 
 }  // namespace cdd::numeric

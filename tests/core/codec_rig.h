@@ -46,6 +46,17 @@ inline Buffer decode(const Codec& codec, const RowLayout& layout, std::uint32_t 
   return out;
 }
 
+// The first cell of these rows, as the codec has it.
+inline Buffer decode_first_cell(const Codec& codec, const RowLayout& layout, std::uint32_t n_rows,
+                                std::uint64_t flags, Bytes payload, RowRange range) {
+  Buffer padded(payload.begin(), payload.end());
+  padded.resize(payload.size() + kScratchPadding, std::byte{0xa5});
+  Buffer out(range.count * layout.item_bytes());
+  codec.decode_cells_into(layout, n_rows, flags, Bytes(padded).first(payload.size()), range, {0, 1, 0, 1},
+                          out.data());
+  return out;
+}
+
 // A whole record, exactly sized; empty when the codec declined.
 inline Buffer encode_record(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, const ChunkPlan& plan,
                             EncodedChunk* encoded = nullptr) {
@@ -92,6 +103,9 @@ inline void damage_payload(const Codec& codec, const RowLayout& layout, std::uin
   const auto attempt = [&](Bytes damaged, RowRange range) {
     try {
       decode(codec, layout, n_rows, flags, damaged, range);
+      if (codec.decode_cells_into != nullptr && layout.row_items() > 1) {
+        decode_first_cell(codec, layout, n_rows, flags, damaged, range);
+      }
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::Corrupt) << error.what();
     }
