@@ -27,7 +27,7 @@ QUICK = {
     "read": ("--reads", "50", "--rounds", "1"),
     "write": ("--mb", "4", "--rounds", "1"),
     "gather": ("--reads", "128", "--rounds", "1"),
-    "size": (),
+    "size": ("--rows", "2000"),
     "long": ("--reads", "500"),
     "kernels": ("--benchmark_min_time=0.01",),
 }

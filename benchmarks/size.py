@@ -1,6 +1,6 @@
 """Stored bytes at equal chunk rows: cdd's records beside zstd frames of the same raw rows.
 
-    python3 dev.py bench size [--json FILE] [--only NAME]
+    python3 dev.py bench size [--json FILE] [--only NAME] [--rows 100000]
 
 Records are counted whole, with their headers, hashes and checks; a frame has none of these.
 """
@@ -17,7 +17,6 @@ from report import geometric_mean, table, write
 import cdd
 
 CHUNK_ROWS = (64, 256)
-MOST_ROWS = 100_000  # of one array: zstd-19 takes a second for a few MB
 
 
 def cdd_bytes(array: np.ndarray, chunk_rows: int, profile: str) -> int:
@@ -35,12 +34,13 @@ def zstd_bytes(array: np.ndarray, chunk_rows: int, level: int) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="dev.py bench size", description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="only arrays with this in their name")
+    parser.add_argument("--rows", type=int, default=100_000, help="of an array; zstd-19 takes its time")
     parser.add_argument("--json", type=Path, help="write the figures here too")
     options = parser.parse_args()
     figures: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
     for kind in ("lob", "series"):
         for name, array in arrays(kind, only=options.only):
-            rows = array[:MOST_ROWS]
+            rows = array[: options.rows]
             figures.setdefault(kind, {})[name] = {
                 str(chunk_rows): {
                     "raw": rows.nbytes,

@@ -36,7 +36,7 @@ void decode_cells_into(const RowLayout& layout, std::uint32_t n_rows, std::uint6
 
 }  // namespace
 
-constinit const Codec kRawCodec{CodecId::Raw, "raw", accepts, bound, encode, decode_rows_into,
+constinit const Codec kRawCodec{CodecId::Raw,     "raw", accepts, bound, encode, decode_rows_into,
                                 decode_cells_into};
 
 }  // namespace cdd
