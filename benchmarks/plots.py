@@ -41,8 +41,9 @@ def bars(
     axes.invert_yaxis()
     axes.set_xlabel(unit)
     axes.set_title(title)
+    axes.margins(y=0.01)
     if len(series) > 1:
-        axes.legend()
+        figure.legend(loc="outside lower center", ncols=4)
     axes.grid(axis="x", alpha=0.3)
     figure.savefig(path, dpi=100)
     plt.close(figure)

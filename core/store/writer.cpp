@@ -14,6 +14,8 @@ constexpr std::uint64_t kBatchChunks = 64;
 constexpr std::chrono::seconds kBatchTime{1};
 // An append of at least as many raw bytes is worth waking other threads for.
 constexpr std::size_t kParallelBytes = std::size_t{2} << 20;
+// Raw bytes of chunks that are encoded at once: each needs memory for its record.
+constexpr std::uint64_t kGroupBytes = std::uint64_t{64} << 20;
 // Encoded bytes that wait for their append to end, before they are written without an END.
 constexpr std::size_t kPendingBytes = std::size_t{4} << 20;
 // Raw bytes of any chunk. Below the format's 2 GiB, so that whatever a codec makes of them fits a record, and
@@ -254,8 +256,10 @@ void Writer::encode(Bytes rows, std::uint32_t n_rows) {
 
 // How many chunks of the next `rows` rows neither the chooser nor the sizer wants to see one by one.
 std::uint32_t Writer::chunks_at_once(std::uint64_t rows) const {
+  const std::uint64_t chunk_rows = sizer_->rows();
+  const std::uint64_t most = std::max<std::uint64_t>(1, kGroupBytes / (chunk_rows * layout_.row_bytes()));
   return static_cast<std::uint32_t>(
-      std::min<std::uint64_t>({rows / sizer_->rows(), sizer_->ahead(), chooser_->ahead()}));
+      std::min<std::uint64_t>({most, rows / chunk_rows, sizer_->ahead(), chooser_->ahead()}));
 }
 
 // Encodes n_chunks chunks of n_rows rows each at the same time.
