@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from cdd.dtypes import Array, DType, buffer_dtype, out_items
+from cdd.dtypes import Array, DType, out_items
 from cdd.indexing import Cells, Pick, plain_part, run_of
 
 Read = Callable[[Array, Cells], None]  # puts cells of rows into an array of their size
@@ -14,6 +14,7 @@ Read = Callable[[Array, Cells], None]  # puts cells of rows into an array of the
 def read_part(
     read: Read,
     dtype: DType,
+    item: DType,
     row_shape: tuple[int, ...],
     lead: tuple[int, ...],
     levels: Pick,
@@ -21,17 +22,17 @@ def read_part(
     out: Any,
 ) -> Any:
     """What `levels` and `features` pick of rows, of shape (*lead, levels, features); into `out` if there is
-    one."""
+    one. `item` is buffer_dtype(dtype)."""
     if len(row_shape) != 2:
         shape = ("N", *row_shape)
         raise ValueError(f"levels and features are of (N, levels, features) stores, not of {shape}")
     picks = (slice(None) if levels is None else levels, slice(None) if features is None else features)
     plain = plain_part(picks, row_shape)
     if plain is not None:
-        return read_plain(read, dtype, (*lead, *plain[1]), plain[0], out)
+        return read_plain(read, dtype, item, (*lead, *plain[1]), plain[0], out)
     levels_run, features_run = map(run_of, picks, row_shape)
     cells = (levels_run.begin, levels_run.end, features_run.begin, features_run.end)
-    box = np.empty((*lead, cells[1] - cells[0], cells[3] - cells[2]), buffer_dtype(dtype))
+    box = np.empty((*lead, cells[1] - cells[0], cells[3] - cells[2]), item)
     read(box, cells)
     part = box[..., levels_run.key, :][..., features_run.key]
     if out is None:
@@ -40,9 +41,10 @@ def read_part(
     return out
 
 
-def read_plain(read: Read, dtype: DType, shape: tuple[int, ...], cells: Cells, out: Any = None) -> Any:
+def read_plain(
+    read: Read, dtype: DType, item: DType, shape: tuple[int, ...], cells: Cells, out: Any = None
+) -> Any:
     """The same where the cells are all of what is picked, of this shape."""
-    item = buffer_dtype(dtype)
     if out is None:
         made = np.empty(shape, item)
         read(made, cells)

@@ -176,7 +176,7 @@ class Reader(Opened):
             first, last = self._bounds(start, stop)
             read = partial(self._read_into, first, last)
             lead = (last - first,)
-            return read_part(read, self.dtype, self._row_shape, lead, levels, features, out)
+            return read_part(read, self.dtype, self._item, self._row_shape, lead, levels, features, out)
         if out is None:
             return self._rows(*self._bounds(start, stop))
         if type(out) is np.ndarray and out.dtype is self._dtype and self._dtype is self._item:
@@ -248,7 +248,7 @@ class Reader(Opened):
                 start, stop, _ = key[0].indices(self._core.rows)
                 stop = max(start, stop)
                 read = partial(self._read_into, start, stop)
-                return read_plain(read, self.dtype, (stop - start, *plain[1]), plain[0])
+                return read_plain(read, self.dtype, self._item, (stop - start, *plain[1]), plain[0])
         selection = select(key, self.shape)
         rows, rest, cells, stacks = selection
         if stacks and selection.thins and len(rows) * self._part_bytes(cells) > _PIECE_BYTES:
@@ -311,7 +311,7 @@ class Reader(Opened):
         if levels is not None or features is not None:
             read = partial(self._core.read_windows, numbers, rows)
             lead = len(numbers), operator.index(rows)
-            return read_part(read, dtype, self._row_shape, lead, levels, features, out)
+            return read_part(read, dtype, self._item, self._row_shape, lead, levels, features, out)
         if out is None:
             block = np.empty((len(numbers), rows, *self._row_shape), self._item)
             self._core.read_windows(numbers, rows, block)
