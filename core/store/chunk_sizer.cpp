@@ -9,7 +9,9 @@ constexpr double kFirstGuessRatio = 4;       // of raw to stored bytes, before a
 constexpr double kShortEnoughToRetry = 0.7;  // of the target
 constexpr double kLongEnoughToRetry = 2;
 constexpr std::uint32_t kGroupChunks = 16;
-constexpr double kSmoothing = 0.75;     // weight of a group once the size has settled
+constexpr double kFarOff = 2;           // times the target, or a part of it: a group then ends early
+constexpr double kSmoothing = 0.5;      // weight of a group once the size has settled
+constexpr double kMostChange = 4;       // that a group may ask for
 constexpr std::uint32_t kRowGrain = 8;  // sizes above this are multiples of it, as kernels like
 
 }  // namespace
@@ -37,13 +39,7 @@ std::uint32_t ChunkSizer::ahead() const noexcept {
 bool ChunkSizer::accept(std::uint32_t record_bytes) noexcept {
   if (fixed_) return true;
   if (settled_) {
-    group_bytes_ += record_bytes;
-    if (++group_chunks_ < kGroupChunks) return true;
-    const double ideal =
-        static_cast<double>(rows_) * target_bytes_ * kGroupChunks / static_cast<double>(group_bytes_);
-    rows_ = limit(rows_ + kSmoothing * (std::clamp(ideal, rows_ / 2.0, rows_ * 2.0) - rows_));
-    group_chunks_ = 0;
-    group_bytes_ = 0;
+    follow(record_bytes);
     return true;
   }
   const double ideal = static_cast<double>(rows_) * target_bytes_ / record_bytes;
@@ -64,6 +60,18 @@ bool ChunkSizer::accept(std::uint32_t record_bytes) noexcept {
   rows_ = limit(ideal);
   settled_ = true;
   return true;
+}
+
+// Changes rows_ at the end of a group.
+void ChunkSizer::follow(std::uint32_t record_bytes) noexcept {
+  group_bytes_ += record_bytes;
+  ++group_chunks_;
+  const double off = static_cast<double>(group_bytes_) / group_chunks_ / target_bytes_;
+  if (group_chunks_ < kGroupChunks && off < kFarOff && off > 1 / kFarOff) return;
+  const double wanted = std::clamp(1 / off, 1 / kMostChange, kMostChange);
+  rows_ = limit(rows_ + kSmoothing * (wanted - 1) * rows_);
+  group_chunks_ = 0;
+  group_bytes_ = 0;
 }
 
 }  // namespace cdd

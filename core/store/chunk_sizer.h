@@ -2,7 +2,7 @@
 //
 // The only way to know how well rows compress is to compress them, so the size follows what the chunks so far
 // came to. Until the first chunk that is long enough, attempts double. From then on it changes only every 16
-// chunks, so that so many may be encoded at once.
+// chunks, so that so many may be encoded at once, or when they are on average far too long or short.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class ChunkSizer {
 
   std::uint32_t rows() const noexcept { return rows_; }
 
-  // Chunks from the next one on that rows() stays the same for; 1 where accept() may refuse.
+  // Chunks from the next one on that rows() most likely stays the same for; 1 where accept() may refuse.
   std::uint32_t ahead() const noexcept;
 
   // Told that a chunk of rows() rows came to `record_bytes`. False: it is far too short and rows() has grown,
@@ -29,6 +29,7 @@ class ChunkSizer {
 
  private:
   std::uint32_t limit(double rows) const noexcept;
+  void follow(std::uint32_t record_bytes) noexcept;
 
   bool fixed_;
   bool settled_ = false;

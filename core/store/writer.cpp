@@ -200,8 +200,7 @@ void Writer::append(const RowLayout& layout, Bytes rows, std::uint64_t n_rows) {
       // A chunk that begins in the tail is put together first.
       const std::uint32_t chunks = is_large && done >= tail_rows_ ? chunks_at_once(total - done) : 1;
       if (chunks > 1) {
-        encode_group(take(rows, done, std::uint64_t{chunks} * count), count, chunks);
-        done += std::uint64_t{chunks} * count;
+        done += encode_group(take(rows, done, std::uint64_t{chunks} * count), count, chunks);
       } else if (encode_sized(take(rows, done, count), count)) {
         done += count;
       }
@@ -262,8 +261,9 @@ std::uint32_t Writer::chunks_at_once(std::uint64_t rows) const {
       std::min<std::uint64_t>({most, rows / chunk_rows, sizer_->ahead(), chooser_->ahead()}));
 }
 
-// Encodes n_chunks chunks of n_rows rows each at the same time.
-void Writer::encode_group(Bytes rows, std::uint32_t n_rows, std::uint32_t n_chunks) {
+// Encodes n_chunks chunks of n_rows rows each at the same time. Returns how many rows it kept: none behind a
+// chunk that made the sizer change its mind.
+std::uint64_t Writer::encode_group(Bytes rows, std::uint32_t n_rows, std::uint32_t n_chunks) {
   const std::size_t bytes = std::size_t{n_rows} * layout_.row_bytes();
   const std::uint64_t first = index_.chunks() + pending_.size();
   const auto chunk = [&](std::size_t i) {
@@ -271,12 +271,15 @@ void Writer::encode_group(Bytes rows, std::uint32_t n_rows, std::uint32_t n_chun
   };
   if (group_.size() < n_chunks) group_.resize(n_chunks);
   for_each(n_chunks, [&](std::size_t i) { chooser_->encode_ahead(chunk(i), group_[i]); });
-  for (std::size_t i = 0; i < n_chunks; ++i) {
+  std::size_t kept = 0;
+  while (kept < n_chunks && sizer_->rows() == n_rows) {
     const std::size_t offset = next_record();
-    const EncodedChunk taken = chooser_->take(chunk(i), group_[i], records_);
+    const EncodedChunk taken = chooser_->take(chunk(kept), group_[kept], records_);
     add_pending(taken, offset, n_rows);
     sizer_->accept(taken.record_bytes);
+    ++kept;
   }
+  return std::uint64_t{kept} * n_rows;
 }
 
 void Writer::add_pending(const EncodedChunk& chunk, std::size_t record_offset, std::uint32_t n_rows) {
