@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/codec/cells.h"
 #include "core/codec/levels_segment.h"
 
 namespace cdd {
@@ -149,31 +150,33 @@ std::size_t encode(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, En
 }
 
 void decode_segment(const Shape& shape, std::size_t n_rows, levels::Cursor segment, RowRange range,
-                    std::byte* out) {
+                    const Cells* cells, std::byte* out) {
   if (n_rows * shape.slots > levels::kMaxCells)
     fail(ErrorCode::Corrupt, "levels: a segment of %zu rows", n_rows);
   switch (const auto layout = segment.take<std::uint8_t>(); static_cast<Layout>(layout)) {
     case Layout::Events:
-      return decode_events(shape, n_rows, segment, range, out);
+      return decode_events(shape, n_rows, segment, range, cells, out);
     case Layout::Full:
-      return decode_full(shape, n_rows, segment, range, out);
+      return decode_full(shape, n_rows, segment, range, cells, out);
     default:
       fail(ErrorCode::Unsupported, "levels: layout %d", layout);
   }
 }
 
-void decode_rows_into(const RowLayout& layout, std::uint32_t n_rows, std::uint64_t, Bytes payload,
-                      RowRange range, std::byte* out) {
+void decode(const RowLayout& layout, std::uint32_t n_rows, Bytes payload, RowRange range, const Cells* cells,
+            std::byte* out) {
   if (range.count == 0) return;
   const Shape shape = shape_of(layout);
   levels::Cursor in{payload.data(), payload.data() + payload.size()};
   const auto form = in.take<std::uint8_t>();
-  if (form == static_cast<std::uint8_t>(Form::One)) return decode_segment(shape, n_rows, in, range, out);
+  if (form == static_cast<std::uint8_t>(Form::One))
+    return decode_segment(shape, n_rows, in, range, cells, out);
   if (form != static_cast<std::uint8_t>(Form::Many)) fail(ErrorCode::Unsupported, "levels: form %d", form);
   const auto segment_rows = in.take<std::uint32_t>();
   if (segment_rows == 0) fail(ErrorCode::Corrupt, "levels: segments of no rows");
   const std::byte* ends = in.take(4 * ((std::size_t{n_rows} + segment_rows - 1) / segment_rows));
   const std::uint64_t end = range.first + range.count;
+  const std::size_t made_bytes = cells_bytes(layout, cells);
   for (std::uint64_t s = range.first / segment_rows; s * segment_rows < end; ++s) {
     const std::size_t begin_byte = s == 0 ? 0 : load<std::uint32_t>(ends + 4 * (s - 1));
     const std::size_t end_byte = load<std::uint32_t>(ends + 4 * s);
@@ -184,13 +187,24 @@ void decode_rows_into(const RowLayout& layout, std::uint32_t n_rows, std::uint64
     const std::uint64_t first = std::max(range.first, row) - row;
     const std::uint64_t last = std::min<std::uint64_t>(end - row, segment_rows);
     decode_segment(shape, std::min<std::size_t>(segment_rows, n_rows - row),
-                   {in.next + begin_byte, in.next + end_byte}, {first, last - first}, out);
-    out += (last - first) * shape.row_bytes();
+                   {in.next + begin_byte, in.next + end_byte}, {first, last - first}, cells, out);
+    out += (last - first) * made_bytes;
   }
+}
+
+void decode_rows_into(const RowLayout& layout, std::uint32_t n_rows, std::uint64_t, Bytes payload,
+                      RowRange range, std::byte* out) {
+  decode(layout, n_rows, payload, range, nullptr, out);
+}
+
+void decode_cells_into(const RowLayout& layout, std::uint32_t n_rows, std::uint64_t, Bytes payload,
+                       RowRange range, const Cells& cells, std::byte* out) {
+  decode(layout, n_rows, payload, range, &cells, out);
 }
 
 }  // namespace
 
-constinit const Codec kLevelsCodec{CodecId::Levels, "levels", accepts, bound, encode, decode_rows_into};
+constinit const Codec kLevelsCodec{CodecId::Levels, "levels",         accepts,          bound,
+                                   encode,          decode_rows_into, decode_cells_into};
 
 }  // namespace cdd

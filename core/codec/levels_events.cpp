@@ -126,7 +126,8 @@ std::size_t list_patch_lanes(const Header& h, std::uint8_t* list) {
 
 }  // namespace
 
-void decode_events(const Shape& shape, std::size_t n_rows, Cursor segment, RowRange range, std::byte* out) {
+void decode_events(const Shape& shape, std::size_t n_rows, Cursor segment, RowRange range, const Cells* cells,
+                   std::byte* out) {
   Header h;
   take_header(shape, n_rows, segment, h);
   std::array<std::uint8_t, kMaxLanes> patch_lanes;
@@ -153,7 +154,11 @@ void decode_events(const Shape& shape, std::size_t n_rows, Cursor segment, RowRa
   columns.lanes += r.first_patch;
   kernels.make_entries(columns, r.n_patches, entries + r.first_patch * stride);
   apply_specials(shape, h.specials, h.n_special, h.n_entries, entries);
-  kernels.gather({entries, stride, shape.entry_bytes(), shape.slots, out, r.end_row - r.first_row}, r.ids);
+  const std::size_t rows = r.end_row - r.first_row;
+  if (cells != nullptr) {
+    return gather_cells(shape, *cells, entries, r.ids, shape.slots, 1, rows, out);
+  }
+  kernels.gather({entries, stride, shape.entry_bytes(), shape.slots, out, rows}, r.ids);
 }
 
 }  // namespace cdd::levels

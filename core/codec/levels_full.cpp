@@ -7,7 +7,8 @@
 
 namespace cdd::levels {
 
-void decode_full(const Shape& shape, std::size_t n_rows, Cursor in, RowRange range, std::byte* out) {
+void decode_full(const Shape& shape, std::size_t n_rows, Cursor in, RowRange range, const Cells* cells,
+                 std::byte* out) {
   Scales scales;
   take_scales(in, shape, scales);
   const std::size_t n_entries = std::size_t{in.take<std::uint16_t>()} + 1;
@@ -65,10 +66,14 @@ void decode_full(const Shape& shape, std::size_t n_rows, Cursor in, RowRange ran
                             static_cast<std::uint32_t>(n_entries), ids);
     const std::size_t from = std::max<std::size_t>(range.first, row);
     const std::size_t to = std::min<std::size_t>(end, row + rows);
-    const simd::LevelsRows target{
-        entries,  stride, shape.entry_bytes(), shape.slots, out + (from - range.first) * shape.row_bytes(),
-        to - from};
-    kernels.gather_block(target, ids, from - row);
+    if (cells != nullptr) {
+      gather_cells(shape, *cells, entries, ids + (from - row), 1, kBlock, to - from, out);
+      out += (to - from) * cells->levels() * cells->features() * shape.item_bytes;
+    } else {
+      kernels.gather_block({entries, stride, shape.entry_bytes(), shape.slots, out, to - from}, ids,
+                           from - row);
+      out += (to - from) * shape.row_bytes();
+    }
   }
   if (!good) fail(ErrorCode::Corrupt, "levels: an id beyond %zu entries", n_entries);
 }

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -57,9 +58,26 @@ struct Special {
 };
 inline std::size_t special_bytes(const Shape& shape) noexcept { return 3 + std::size_t{shape.item_bytes}; }
 
-// The decoders: rows [first, first + count) of a segment of n_rows, `segment` without its layout byte.
-void decode_events(const Shape& shape, std::size_t n_rows, Cursor segment, RowRange range, std::byte* out);
-void decode_full(const Shape& shape, std::size_t n_rows, Cursor segment, RowRange range, std::byte* out);
+// The decoders: rows [first, first + count) of a segment of n_rows, or these cells of them if not null;
+// `segment` is without its layout byte.
+void decode_events(const Shape& shape, std::size_t n_rows, Cursor segment, RowRange range, const Cells* cells,
+                   std::byte* out);
+void decode_full(const Shape& shape, std::size_t n_rows, Cursor segment, RowRange range, const Cells* cells,
+                 std::byte* out);
+
+// Of `rows` rows the cells, when the entry of a row's slot is ids[row * row_step + slot * slot_step].
+template <class Id>
+void gather_cells(const Shape& shape, const Cells& cells, const std::byte* entries, const Id* ids,
+                  std::size_t row_step, std::size_t slot_step, std::size_t rows, std::byte* out) {
+  const std::size_t stride = simd::levels_entry_stride(shape.entry_bytes());
+  const std::size_t bytes = std::size_t{cells.features()} * shape.item_bytes;
+  entries += std::size_t{cells.feature_begin} * shape.item_bytes;
+  for (std::size_t r = 0; r < rows; ++r, ids += row_step) {
+    for (std::size_t j = cells.level_begin; j < cells.level_end; ++j, out += bytes) {
+      std::memcpy(out, entries + std::size_t{ids[j * slot_step]} * stride, bytes);
+    }
+  }
+}
 
 // Reading what both layouts have: the scales, and how many lanes they make.
 struct Scales {
