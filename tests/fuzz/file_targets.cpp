@@ -61,7 +61,9 @@ std::shared_ptr<MemoryStorage> copy_of(Bytes file) {
 
 // Whether all chunks are whole and their rows follow one another.
 bool is_sound(const std::shared_ptr<Storage>& storage) {
-  const Reader reader(storage);
+  ReaderOptions options;
+  options.max_chunk_raw_bytes = kChunkBytes;
+  const Reader reader(storage, options);
   const std::uint64_t chunks = reader.chunks();
   if (chunks > kChunks || !reader.verify_chunks(0, chunks).empty()) return false;
   const ChunkInfo last = chunks == 0 ? ChunkInfo{} : reader.chunk_info(chunks - 1);
