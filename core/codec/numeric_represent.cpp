@@ -68,7 +68,8 @@ bool find_decimal(const std::byte* rows, std::size_t stride, std::size_t n, Deci
     for (unsigned e = 0; e <= kMostDigits<Float>; ++e) {
       std::size_t good = 0;
       std::int64_t integer;
-      for (std::size_t i = 0; i < count; ++i) good += scale(probes[i], {quotient, e}, &integer);
+      for (std::size_t i = 0; i < count && good + (count - i) > most; ++i)
+        good += scale(probes[i], {quotient, e}, &integer);
       if (good <= most) continue;
       most = good;
       *decimal = {quotient, e};
