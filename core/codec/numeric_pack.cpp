@@ -81,7 +81,8 @@ PackedStream<T>::PackedStream(const Shape& shape, const T* residuals) : shape_(s
   if (total_bytes(0) <= kBinHeaderBytes * 2) return;
 
   std::array<std::int64_t, kMostSampled> sample;
-  const std::size_t count = std::min(n, kMostSampled);
+  // Short streams do not pay for a long sample.
+  const std::size_t count = std::min(n, n < 2 * kMostSampled ? kMostSampled * 5 / 8 : kMostSampled);
   for (std::size_t i = 0; i < count; ++i) sample[i] = sign_extend(residuals[probe(i, count, n)]);
   sort_sample({sample.data(), count});
   packing_ = plan_window({sample.data(), count});

@@ -44,8 +44,9 @@ bool scale(Float v, Decimal d, std::int64_t* integer) noexcept {
   constexpr double kRound = 6755399441055744.0;  // 1.5 * 2^52: adding it leaves no fraction bits
   const double scaled = static_cast<double>(v) * kPowersOfTen[d.exponent];
   if (!(std::fabs(scaled) <= kLargestScaled<BitsOf<Float>>)) return false;
-  *integer = static_cast<std::int64_t>((scaled + kRound) - kRound);
-  const Float back = from_scaled<Float>(static_cast<double>(*integer), d);
+  const double whole = (scaled + kRound) - kRound;
+  *integer = static_cast<std::int64_t>(whole);
+  const Float back = from_scaled<Float>(whole, d);
   return std::bit_cast<BitsOf<Float>>(back) == std::bit_cast<BitsOf<Float>>(v);
 }
 
