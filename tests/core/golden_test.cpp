@@ -97,6 +97,43 @@ std::vector<Golden> numeric_goldens() {
   };
 }
 
+// What those above leave out: patches, differences of differences, rows before, streams before, an order.
+std::vector<Golden> more_numeric_goldens() {
+  std::minstd_rand random(7);
+  const auto below = [&](unsigned n) { return static_cast<int>(random() >> 8) % static_cast<int>(n); };
+  std::vector<float> sizes;
+  std::vector<std::int64_t> sweep;
+  std::vector<std::int32_t> levels;
+  std::vector<double> bars;
+  std::vector<int> base(20);
+  for (int& b : base) b = below(1'000'000);
+  std::int64_t position = 0;
+  int close = 70'000;
+  for (int i = 0; i < 300; ++i) {
+    sizes.push_back(static_cast<float>(below(100'000)) / 100);
+    position += std::int64_t{i} * 5'000 + below(3);
+    sweep.push_back(position);
+    const int open = close;
+    close += below(400) - 200;
+    bars.insert(bars.end(), {open / 100.0, close / 100.0});
+    if (i % 3 != 0) continue;
+    for (int& b : base) {
+      b += below(6) == 0 ? below(40) - 20 : 0;
+      levels.insert(levels.end(), {b, below(50)});
+    }
+  }
+  sizes[20] = std::numeric_limits<float>::quiet_NaN();
+  sizes[21] = -0.0f;
+  sizes[250] = std::numeric_limits<float>::infinity();
+  const RowLayout book = layout_of(Kind::Int32, {20, 2});
+  return {
+      {"numeric_patches", "numeric", layout_of(Kind::Float32, {}), 300, bytes_of_items(sizes), {}, true},
+      {"numeric_second", "numeric", layout_of(Kind::Int64, {}), 300, bytes_of_items(sweep), {}, true},
+      {"numeric_levels", "numeric", book, 100, bytes_of_items(levels), {}, true},
+      {"numeric_bars", "numeric", layout_of(Kind::Float64, {2}), 300, bytes_of_items(bars), {}, true},
+  };
+}
+
 std::vector<Golden> goldens() {
   const RowLayout okx = layout_of(Kind::Float32, {50, 3});
   const RowLayout book = layout_of(Kind::Float32, {6, 2});
@@ -115,7 +152,9 @@ std::vector<Golden> goldens() {
       {"generic_ob_f16_lz4", "generic_ob+lz4", book, 40, book_rows(40, 6, 2), {true, Normalise::Mid, 0.7f}},
       {"generic_ob_f16_zstd", "generic_ob+zstd", book, 40, book_rows(40, 6, 2), {true, Normalise::None, 7}},
   };
-  for (Golden& golden : numeric_goldens()) all.push_back(std::move(golden));
+  for (const auto& some : {numeric_goldens(), more_numeric_goldens()}) {
+    all.insert(all.end(), some.begin(), some.end());
+  }
   return all;
 }
 
