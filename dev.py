@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Everything a developer runs: python3 dev.py demo | test | bench | lint | build | wheel | sanitize | fuzz | cross.
+"""Everything a developer runs: dev.py demo | test | bench | lint | build | wheel | sanitize | fuzz | cross.
 
 Standard library only. Each command first brings what it needs: system packages (on Debian and Ubuntu;
 elsewhere it says what to install, or takes vcpkg's by CDD_VCPKG_ROOT), Highway in .deps/ where the

@@ -40,7 +40,12 @@ def python_tests(python: Path, arguments: list[str]) -> None:
     quietly("cmake", "--build", "--preset", "asan", "--target", "_cdd")
     # The interpreter is not instrumented: the runtimes come first, libstdc++ for what they wrap of it.
     preloaded = ":".join(map(runtime, ("libasan.so", "libubsan.so", "libstdc++.so")))
-    settings = {"PYTHONPATH": PACKAGE, "PYTHONMALLOC": "malloc", "ASAN_OPTIONS": ASAN, "LD_PRELOAD": preloaded}
+    settings = {
+        "PYTHONPATH": PACKAGE,
+        "PYTHONMALLOC": "malloc",
+        "ASAN_OPTIONS": ASAN,
+        "LD_PRELOAD": preloaded,
+    }
     environment = ["env", *(f"{name}={value}" for name, value in settings.items())]
     ignored = "--ignore=tests/test_project_rules.py"  # they judge text
     run(*environment, python, "-P", "-m", "pytest", "-p", "no:cacheprovider", ignored, *arguments)
