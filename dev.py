@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Everything a developer runs: python3 dev.py demo | test | bench | lint | build | wheel | sanitize | cross.
+"""Everything a developer runs: dev.py demo | test | bench | lint | build | wheel | sanitize | fuzz | cross.
 
 Standard library only. Each command first brings what it needs: system packages (on Debian and Ubuntu;
 elsewhere it says what to install, or takes vcpkg's by CDD_VCPKG_ROOT), Highway in .deps/ where the
@@ -21,6 +21,8 @@ import time
 from pathlib import Path
 
 from tools import cross as cross_builds
+from tools import fuzz as fuzzing
+from tools import sanitize as sanitizers
 from tools.debian import HIGHWAY, apt_install, as_root, build_libraries, distribution, installed
 from tools.shell import BUILD, DEPS, INSTALL_HINT, ROOT, fail, output, quietly, run, say, version_in
 
@@ -227,10 +229,25 @@ def wheel(_: argparse.Namespace) -> None:
     say(f"{path.relative_to(ROOT)} ({path.stat().st_size / 1e3:.0f} kB)")
 
 
-def sanitize(_: argparse.Namespace) -> None:
+def sanitize(options: argparse.Namespace) -> None:
     need_core("asan")
     say("core tests under AddressSanitizer and UndefinedBehaviorSanitizer")
-    core_tests("asan")
+    sanitizers.core_tests("asan")
+    need_venv("build", "test")
+    say("Python tests under both, with the extension built for them")
+    sanitizers.python_tests(VENV_PYTHON, options.rest)
+    need_core("tsan")
+    say("threads of the core under ThreadSanitizer")
+    sanitizers.core_tests("tsan")
+
+
+def fuzz(options: argparse.Namespace) -> None:
+    if not shutil.which("clang++"):
+        if not distribution():
+            fail("fuzzing takes clang++ with libFuzzer, which is not installed")
+        apt_install(["clang"])
+    need_core("fuzz")
+    fuzzing.fuzz(options.seconds)
 
 
 def cross(options: argparse.Namespace) -> None:
@@ -245,7 +262,8 @@ COMMANDS = {
     lint: "check formatting, types and the project's rules",
     build: "build the core, its tests and the package",
     wheel: "build a wheel into dist/ and audit it",
-    sanitize: "run the core's tests under sanitizers",
+    sanitize: "run the core's tests and the package's under sanitizers; further arguments go to pytest",
+    fuzz: "run every fuzz target for its share of the seconds",
     cross: "run the core's tests for another platform or by another compiler",
 }
 
@@ -260,9 +278,10 @@ def main() -> None:
     commands.choices["lint"].add_argument("--fix", action="store_true", help="repair what can be repaired")
     commands.choices["lint"].add_argument("--tidy", action="store_true", help="clang-tidy too")
     commands.choices["bench"].add_argument("--peers", action="store_true", help="against other stores too")
+    commands.choices["fuzz"].add_argument("seconds", type=int, help="for all targets together")
     commands.choices["cross"].add_argument("target", choices=cross_builds.TARGETS)
     options, rest = parser.parse_known_args()
-    if rest and options.command not in ("demo", "test", "bench"):
+    if rest and options.command not in ("demo", "test", "bench", "sanitize"):
         parser.error(f"unknown arguments: {' '.join(rest)}")
     options.rest = rest
     if shutil.which("ccache"):

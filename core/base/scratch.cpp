@@ -3,6 +3,17 @@
 #include <array>
 #include <new>
 
+#if defined(__SANITIZE_ADDRESS__)
+#define CDD_HAS_ASAN
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define CDD_HAS_ASAN
+#endif
+#endif
+#ifdef CDD_HAS_ASAN
+#include <sanitizer/asan_interface.h>
+#endif
+
 namespace cdd {
 namespace {
 
@@ -11,6 +22,15 @@ constexpr std::size_t kGrain = 4096;
 // A buffer larger than this is given back once a call needs much less: one huge chunk must not cost a
 // thread its memory for ever.
 constexpr std::size_t kKeepBytes = std::size_t{64} << 20;
+
+// What an earlier, larger call left room for is out of bounds: AddressSanitizer is to see who goes there.
+void fence([[maybe_unused]] std::byte* data, [[maybe_unused]] std::size_t usable,
+           [[maybe_unused]] std::size_t allocated) noexcept {
+#ifdef CDD_HAS_ASAN
+  ASAN_UNPOISON_MEMORY_REGION(data, usable);
+  ASAN_POISON_MEMORY_REGION(data + usable, allocated - usable);
+#endif
+}
 
 }  // namespace
 
@@ -27,6 +47,7 @@ MutableBytes Scratch::get(std::size_t bytes) {
     data_ = static_cast<std::byte*>(::operator new(wanted + kScratchPadding, kAlignment));
     capacity_ = wanted;
   }
+  fence(data_, bytes + kScratchPadding, capacity_ + kScratchPadding);
   return {data_, bytes};
 }
 

@@ -15,13 +15,14 @@ constexpr std::uint32_t kMostReferring = 16;  // streams among which references 
 // Estimated bits of a value under a choice, from pieces of neighbouring values that have two rows before them
 // in their run.
 template <class T>
-double estimate(const Columns<T>& columns, std::uint32_t s, const Choice& c, const Runs& runs) noexcept {
+double estimate(const Columns<T>& columns, std::uint32_t s, const Choice& c, const Runs& runs,
+                std::size_t all_pieces = kPieces) noexcept {
   const std::size_t width = columns.shape.width;
   constexpr std::size_t kBefore = 2;
   if (runs.run_rows <= kBefore) return c.predictor == Predictor::None ? 0 : sizeof(T) * 8;
   const std::size_t run_values = std::size_t{runs.run_rows} * width;
   const std::size_t usable = run_values - kBefore * width;
-  const std::size_t pieces = std::max<std::size_t>(kPieces / runs.runs, 1);
+  const std::size_t pieces = std::max<std::size_t>(all_pieces / runs.runs, 1);
   std::array<std::int64_t, kPieces * kPieceValues> sample;
   std::size_t count = 0;
   for (std::size_t run = 0; run < runs.runs; ++run) {
@@ -69,6 +70,8 @@ void refer(const Columns<T>& columns, const Runs& runs, std::vector<Choice>* cho
       for (const Predictor p : {Predictor::Stream, Predictor::StreamPrevious}) {
         if (p == Predictor::StreamPrevious && shape.width > 1) continue;
         Choice c{p, r, 0};
+        // Few values look as if they took less than they do: what does not save by them never does.
+        if ((*choices)[s].bits - estimate(columns, s, c, runs, kPieces / 4) <= kMustSave) continue;
         c.bits = estimate(columns, s, c, runs);
         const double saved = (*choices)[s].bits - c.bits;
         if (saved > kMustSave) edges.push_back({s, c, saved});

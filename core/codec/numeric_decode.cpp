@@ -48,11 +48,13 @@ class Decoder {
     const Bytes order = orders_ ? in.take(shape_.streams) : Bytes();
     std::size_t before = 1;  // values that must fit in front of a segment
     std::size_t table_entries = 0;
+    std::bitset<kMaxStreams> placed;
     for (std::uint32_t s = 0; s < shape_.streams; ++s) {
       Stream& stream = *new (streams_ + s) Stream(take_stream(in, items_, shape_, s));
       stream.first_item = orders_ ? std::to_integer<std::uint32_t>(order[s]) : s;
-      if (stream.first_item >= shape_.streams)
-        fail(ErrorCode::Corrupt, "numeric stream of item %u", stream.first_item);
+      if (stream.first_item >= shape_.streams || placed[stream.first_item])
+        fail(ErrorCode::Corrupt, "numeric stream of item %u, which is none or another's", stream.first_item);
+      placed.set(stream.first_item);
       stream.table_at = table_entries;
       table_entries += stream.n_table;
       if (stream.predictor == Predictor::Row) before = shape_.width;
@@ -93,12 +95,19 @@ class Decoder {
     const std::size_t first = range_.first / shape_.segment_rows;
     const std::size_t last = (range_.first + range_.count - 1) / shape_.segment_rows;
     for (std::uint32_t s = 0; s < shape_.streams; ++s) {
-      if (!left_out_.test(s)) seek(streams_[s], first * shape_.segment_blocks);
+      if (left_out_.test(s)) continue;
+      seek(streams_[s], first * shape_.segment_blocks);
+      find_patch(streams_[s], range_.first * shape_.width);
     }
     for (std::size_t segment = first; segment <= last; ++segment) {
       for (std::uint32_t s = 0; s < shape_.streams; ++s) {
         if (!left_out_.test(s)) decode_segment_of(s, segment);
       }
+    }
+    const bool to_the_end = range_.first + range_.count == shape_.n_rows;
+    for (std::uint32_t s = 0; to_the_end && s < shape_.streams; ++s) {
+      if (!left_out_.test(s) && streams_[s].next_patch != streams_[s].n_patches)
+        fail(ErrorCode::Corrupt, "numeric stream %u has patches of values that it has not", s);
     }
   }
 
@@ -207,22 +216,31 @@ class Decoder {
     }
   }
 
-  // Items of values [first, first + n) that their integers do not give, from `out` on.
-  void patch(const Stream& stream, std::size_t first, std::size_t n, std::byte* out) const {
+  // The first patch at or behind a value.
+  void find_patch(Stream& stream, std::size_t value) const {
     std::size_t low = 0;
     for (std::size_t high = stream.n_patches; low < high;) {
       const std::size_t middle = low + (high - low) / 2;
-      if (stream.patch_positions[middle] < first) {
+      if (stream.patch_positions[middle] < value) {
         low = middle + 1;
       } else {
         high = middle;
       }
     }
-    for (; low < stream.n_patches; ++low) {
-      const std::uint64_t position = stream.patch_positions[low] - first;
-      if (position >= n) break;
-      const std::uint64_t bits = stream.patch_bits[low];
-      std::memcpy(out + position * shape_.streams * items_.bytes, &bits, items_.bytes);
+    stream.next_patch = low;
+  }
+
+  // Items of values [first, first + n) that their integers do not give, from `out` on. Positions ascend: else
+  // it would depend on the range which of them are found.
+  void patch(Stream& stream, std::size_t first, std::size_t n, std::byte* out) const {
+    std::uint64_t least = first;
+    for (; stream.next_patch < stream.n_patches; ++stream.next_patch) {
+      const std::uint64_t position = stream.patch_positions[stream.next_patch];
+      if (position < least) fail(ErrorCode::Corrupt, "numeric patches are not in order");
+      if (position - first >= n) break;
+      const std::uint64_t bits = stream.patch_bits[stream.next_patch];
+      std::memcpy(out + (position - first) * shape_.streams * items_.bytes, &bits, items_.bytes);
+      least = position + 1;
     }
   }
 

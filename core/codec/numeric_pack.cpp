@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <type_traits>
+
+#include "core/simd/numeric_plan.h"
 
 namespace cdd::numeric {
 namespace {
 
-constexpr std::uint8_t kNoBin = 255;
 // Bins must save this much to be worth their slower decoding.
 constexpr double kBinsMustSave = 0.03;
 constexpr std::uint64_t kBinHeaderBytes = 3;
@@ -15,6 +17,37 @@ constexpr std::uint64_t kBinHeaderBytes = 3;
 template <class T>
 std::int64_t sign_extend(T v) noexcept {
   return static_cast<std::int64_t>(static_cast<std::make_signed_t<T>>(v));
+}
+
+void value_range(const std::uint32_t* v, std::size_t n, std::int64_t* low, std::int64_t* high) noexcept {
+  simd::value_range32(v, n, low, high);
+}
+void value_range(const std::uint64_t* v, std::size_t n, std::int64_t* low, std::int64_t* high) noexcept {
+  simd::value_range64(v, n, low, high);
+}
+void find_intervals(const simd::NumericIntervals& intervals, const std::uint32_t* v, std::size_t n,
+                    std::uint8_t* ids) noexcept {
+  simd::find_intervals32(intervals, v, n, ids);
+}
+void find_intervals(const simd::NumericIntervals& intervals, const std::uint64_t* v, std::size_t n,
+                    std::uint8_t* ids) noexcept {
+  simd::find_intervals64(intervals, v, n, ids);
+}
+
+// The bins in ascending order.
+simd::NumericIntervals intervals_of(const Packing& packing) noexcept {
+  simd::NumericIntervals intervals;
+  intervals.n = packing.n_bins;
+  for (unsigned i = 0; i < packing.n_bins; ++i) intervals.ids[i] = static_cast<std::uint8_t>(i);
+  const auto low_of = [&](std::uint8_t b) { return static_cast<std::int64_t>(packing.bins.bases[b]); };
+  std::sort(intervals.ids, intervals.ids + intervals.n,
+            [&](auto a, auto b) { return low_of(a) < low_of(b); });
+  for (std::size_t k = 0; k < intervals.n; ++k) {
+    const unsigned width = packing.bins.widths[intervals.ids[k]];
+    intervals.lows[k] = low_of(intervals.ids[k]);
+    intervals.spans[k] = width == 0 ? 0 : ~std::uint64_t{0} >> (64 - width);
+  }
+  return intervals;
 }
 
 // Fields of varying width, appended to a little-endian bit stream.
@@ -48,7 +81,8 @@ PackedStream<T>::PackedStream(const Shape& shape, const T* residuals) : shape_(s
   if (total_bytes(0) <= kBinHeaderBytes * 2) return;
 
   std::array<std::int64_t, kMostSampled> sample;
-  const std::size_t count = std::min(n, kMostSampled);
+  // Short streams do not pay for a long sample.
+  const std::size_t count = std::min(n, n < 2 * kMostSampled ? kMostSampled * 5 / 8 : kMostSampled);
   for (std::size_t i = 0; i < count; ++i) sample[i] = sign_extend(residuals[probe(i, count, n)]);
   sort_sample({sample.data(), count});
   packing_ = plan_window({sample.data(), count});
@@ -89,17 +123,14 @@ std::uint64_t PackedStream<T>::total_bytes(unsigned exception_width) const noexc
 
 template <class T>
 unsigned PackedStream<T>::plan_plain(unsigned exception_width) {
-  std::int64_t lowest = sign_extend(residuals_[0]);
-  std::int64_t highest = lowest;
+  std::int64_t lowest = std::numeric_limits<std::int64_t>::max();
+  std::int64_t highest = std::numeric_limits<std::int64_t>::min();
   for (std::size_t b = 0; b < blocks_.size(); ++b) {
     const T* const v = residuals_ + first_of(b);
     const std::size_t n = shape_.block_values(b);
-    std::int64_t low = sign_extend(v[0]);
-    std::int64_t high = low;
-    for (std::size_t i = 1; i < n; ++i) {
-      low = std::min(low, sign_extend(v[i]));
-      high = std::max(high, sign_extend(v[i]));
-    }
+    std::int64_t low;
+    std::int64_t high;
+    value_range(v, n, &low, &high);
     lowest = std::min(lowest, low);
     highest = std::max(highest, high);
     BlockPlan plan;
@@ -125,36 +156,16 @@ unsigned PackedStream<T>::plan_plain(unsigned exception_width) {
 template <class T>
 bool PackedStream<T>::plan_binned(std::uint64_t most_bytes, unsigned exception_width) {
   const unsigned n_bins = packing_.n_bins;
-  // Bins in ascending order, padded with the largest one, for a branchless search.
-  std::array<std::int64_t, kMaxBins> lows;
-  std::array<std::uint8_t, kMaxBins> ids;
-  std::array<std::uint8_t, kMaxBins> order{};
-  for (unsigned i = 0; i < n_bins; ++i) order[i] = static_cast<std::uint8_t>(i);
-  const auto low_of = [&](std::uint8_t b) { return static_cast<std::int64_t>(packing_.bins.bases[b]); };
-  std::sort(order.begin(), order.begin() + n_bins, [&](auto a, auto b) { return low_of(a) < low_of(b); });
-  for (std::size_t i = 0; i < kMaxBins; ++i) {
-    ids[i] = order[std::min<std::size_t>(i, n_bins - 1)];
-    lows[i] = low_of(ids[i]);
-  }
   const unsigned selector_bits = bit_width(n_bins - 1);
   const unsigned filler = packing_.bins.widths[0];  // an exception also takes an offset, in the first bin
   bin_of_.resize(shape_.values());
+  find_intervals(intervals_of(packing_), residuals_, shape_.values(), bin_of_.data());
   std::uint64_t bytes = n_bins * kBinHeaderBytes;
   for (std::size_t b = 0; b < blocks_.size(); ++b) {
     const std::size_t first = first_of(b);
     const std::size_t n = shape_.block_values(b);
-    std::array<std::array<std::uint16_t, 256>, 2> counts{};  // two, since neighbours often share a bin
-    for (std::size_t i = first; i < first + n; ++i) {
-      const std::int64_t v = sign_extend(residuals_[i]);
-      std::size_t at = 0;
-      for (std::size_t step = kMaxBins / 2; step != 0; step /= 2) at += lows[at + step] <= v ? step : 0;
-      const std::uint8_t id = ids[at];
-      const std::uint64_t offset = static_cast<std::uint64_t>(v) - static_cast<std::uint64_t>(lows[at]);
-      const unsigned width = packing_.bins.widths[id];
-      const bool inside = lows[at] <= v && (width == 64 || offset >> width == 0);
-      bin_of_[i] = inside ? id : kNoBin;
-      ++counts[i % 2][bin_of_[i]];
-    }
+    std::array<std::array<std::uint16_t, kMaxBins + 1>, 4> counts{};  // several: neighbours often share a bin
+    for (std::size_t i = first; i < first + n; ++i) ++counts[i % 4][bin_of_[i]];
     BlockPlan best;
     std::uint64_t best_bytes = ~std::uint64_t{0};
     BlockPlan plan;
@@ -163,7 +174,8 @@ bool PackedStream<T>::plan_binned(std::uint64_t most_bytes, unsigned exception_w
     unsigned included = 0;
     for (unsigned k = 0; k <= selector_bits; ++k) {
       for (; included < std::min(1u << k, n_bins); ++included) {
-        const std::uint32_t count = counts[0][included] + std::uint32_t{counts[1][included]};
+        std::uint32_t count = 0;
+        for (const auto& some : counts) count += some[included];
         plan.exceptions -= count;
         plan.offset_bits += count * packing_.bins.widths[included] - count * filler;
       }

@@ -7,11 +7,13 @@
 #include <limits>
 #include <utility>
 
+#include "core/simd/numeric_plan.h"
+
 namespace cdd::numeric {
 namespace {
 
-constexpr std::size_t kMaxGroups = 32;  // runs of sorted values that the search for bins does not split
-constexpr double kBinHeaderBits = 24;   // a bin's share of the stream header, roughly
+using simd::kMaxGroups;                // runs of sorted values that the search for bins does not split
+constexpr double kBinHeaderBits = 24;  // a bin's share of the stream header, roughly
 
 struct Group {
   std::int64_t low;
@@ -43,14 +45,20 @@ std::size_t group(std::span<const std::int64_t> sorted, std::array<Group, kMaxGr
   return n;
 }
 
-// The middle one of a few of the values.
+std::int64_t middle(std::int64_t a, std::int64_t b, std::int64_t c) noexcept {
+  return std::max(std::min(a, b), std::min(std::max(a, b), c));
+}
+
+// About the middle one of the values: of a few of them, the middle one of the middle ones of each three.
+// Without branches, which would be taken at random.
 std::uint64_t rough_median(std::span<const std::int64_t> sample) noexcept {
-  std::array<std::int64_t, 15> few;
-  const std::size_t count = std::min(sample.size(), few.size());
-  for (std::size_t i = 0; i < count; ++i) few[i] = sample[i * sample.size() / count];
-  const auto middle = few.begin() + static_cast<std::ptrdiff_t>(count / 2);
-  std::nth_element(few.begin(), middle, few.begin() + static_cast<std::ptrdiff_t>(count));
-  return static_cast<std::uint64_t>(*middle);
+  std::array<std::int64_t, 5> m;
+  const auto at = [&](std::size_t i) { return sample[i * sample.size() / 15]; };
+  for (std::size_t i = 0; i < m.size(); ++i) m[i] = middle(at(i), at(i + 5), at(i + 10));
+  // Of five, the least and the most of the first four cannot be the middle one.
+  const std::int64_t low = std::max(std::min(m[0], m[1]), std::min(m[2], m[3]));
+  const std::int64_t high = std::min(std::max(m[0], m[1]), std::max(m[2], m[3]));
+  return static_cast<std::uint64_t>(middle(low, high, m[4]));
 }
 
 }  // namespace
@@ -81,7 +89,7 @@ double estimate_bits(std::span<const std::int64_t> sample) noexcept {
 
 void sort_sample(std::span<std::int64_t> sample) noexcept {
   constexpr std::size_t kRadix = 256;
-  constexpr unsigned kMostPasses = 4;
+  constexpr unsigned kMostPasses = 8;
   const auto [low, high] = std::minmax_element(sample.begin(), sample.end());
   const auto base = static_cast<std::uint64_t>(*low);
   const unsigned passes = (range_width(*low, *high) + 7) / 8;
@@ -129,10 +137,12 @@ Packing plan_bins(std::span<const std::int64_t> sorted, std::size_t n_values) no
   // best[m][j]: fewest offset bits for groups [0, j] in m + 1 bins, and modulo kPlace where the last of
   // these bins starts: one minimum finds both. At most 512 values of 64 bits, so 32 bits are plenty.
   constexpr std::int32_t kPlace = kMaxGroups;
-  static_assert(kMostSampled * 64 * kPlace < std::numeric_limits<std::int32_t>::max() / 2);
-  std::array<std::array<std::int32_t, kMaxGroups>, kMaxBins> best;
-  std::array<std::array<std::int32_t, kMaxGroups>, kMaxGroups> cost;
-  for (std::size_t i = 0; i < n; ++i) {
+  constexpr std::int32_t kNever = std::numeric_limits<std::int32_t>::max() / 4;
+  static_assert(kMostSampled * 64 * kPlace < kNever);
+  std::int32_t best[kMaxBins][kMaxGroups];
+  std::int32_t cost[kMaxGroups][kMaxGroups];
+  for (std::size_t i = 0; i < kMaxGroups; ++i) {
+    std::fill(cost[i], cost[i] + kMaxGroups, kNever);
     std::size_t count = 0;
     for (std::size_t j = i; j < n; ++j) {
       count += groups[j].count;
@@ -142,12 +152,12 @@ Packing plan_bins(std::span<const std::int64_t> sorted, std::size_t n_values) no
   std::size_t chosen = 0;
   double chosen_bits = 0;
   for (std::size_t m = 0; m < std::min(kMaxBins, n); ++m) {
-    best[m].fill(std::numeric_limits<std::int32_t>::max());
-    for (std::size_t i = m; i < (m == 0 ? 1 : n); ++i) {
-      const std::int32_t before = m == 0 ? 0 : best[m - 1][i - 1] / kPlace * kPlace;
-      const std::int32_t with_place = before + static_cast<std::int32_t>(i);
-      for (std::size_t j = i; j < n; ++j) best[m][j] = std::min(best[m][j], with_place + cost[i][j]);
-    }
+    std::int32_t before[kMaxGroups];
+    std::fill(before, before + kMaxGroups, kNever);
+    if (m == 0) before[0] = 0;
+    for (std::size_t i = m; m > 0 && i < n; ++i)
+      before[i] = best[m - 1][i - 1] / kPlace * kPlace + static_cast<std::int32_t>(i);
+    simd::cheapest_cut(before, cost, best[m]);
     const double bits = scale * (best[m][n - 1] / kPlace) + static_cast<double>(n_values) * bit_width(m) +
                         static_cast<double>(m + 1) * kBinHeaderBits;
     if (m == 0 || bits < chosen_bits) {

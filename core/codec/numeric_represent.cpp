@@ -44,8 +44,9 @@ bool scale(Float v, Decimal d, std::int64_t* integer) noexcept {
   constexpr double kRound = 6755399441055744.0;  // 1.5 * 2^52: adding it leaves no fraction bits
   const double scaled = static_cast<double>(v) * kPowersOfTen[d.exponent];
   if (!(std::fabs(scaled) <= kLargestScaled<BitsOf<Float>>)) return false;
-  *integer = static_cast<std::int64_t>((scaled + kRound) - kRound);
-  const Float back = from_scaled<Float>(static_cast<double>(*integer), d);
+  const double whole = (scaled + kRound) - kRound;
+  *integer = static_cast<std::int64_t>(whole);
+  const Float back = from_scaled<Float>(whole, d);
   return std::bit_cast<BitsOf<Float>>(back) == std::bit_cast<BitsOf<Float>>(v);
 }
 
@@ -68,7 +69,8 @@ bool find_decimal(const std::byte* rows, std::size_t stride, std::size_t n, Deci
     for (unsigned e = 0; e <= kMostDigits<Float>; ++e) {
       std::size_t good = 0;
       std::int64_t integer;
-      for (std::size_t i = 0; i < count; ++i) good += scale(probes[i], {quotient, e}, &integer);
+      for (std::size_t i = 0; i < count && good + (count - i) > most; ++i)
+        good += scale(probes[i], {quotient, e}, &integer);
       if (good <= most) continue;
       most = good;
       *decimal = {quotient, e};

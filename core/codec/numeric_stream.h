@@ -9,7 +9,7 @@
 
 namespace cdd::numeric {
 
-// `next_block` and `next_byte` say how far its blocks are taken.
+// `next_patch`, `next_block` and `next_byte` say how far they are taken.
 struct Stream {
   simd::NumericConversion conversion;
   simd::NumericBins bins;
@@ -33,6 +33,7 @@ struct Stream {
   PackedArray patch_positions;
   PackedArray patch_bits;
   Bytes data;
+  std::size_t next_patch;
   std::size_t next_block;
   std::size_t next_byte;
 };

@@ -62,14 +62,20 @@ IndexWriter IndexWriter::recover(Storage& storage, const Metadata& metadata, std
     writer.blocks_.push_back(walk.blocks()[static_cast<std::size_t>(i)].offset);
   std::uint64_t rows = 0;
   std::uint64_t last_end = 0;
+  bool last_is_damaged = false;
   for (std::uint64_t chunk = kept; chunk > 0; --chunk) {
     const auto slot = walk.read_slots(chunk - 1, 1).front();
+    last_is_damaged = last_is_damaged || !slot;
     if (!slot) continue;  // damaged but durable: the one before says what it can
     rows = slot->row_end;
     if (!checked_add(slot->offset, slot->size, &last_end)) last_end = slot->offset;
     break;
   }
   if (tail.clean) {
+    if (tail.rows != rows && !last_is_damaged) {  // appended rows would have other numbers than readers see
+      fail(ErrorCode::Corrupt, "%s was closed with %llu rows, its chunks have %llu", storage.name().c_str(),
+           static_cast<unsigned long long>(tail.rows), static_cast<unsigned long long>(rows));
+    }
     rows = tail.rows;
     last_end = std::max(last_end, tail.end);
   }

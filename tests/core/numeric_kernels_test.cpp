@@ -1,12 +1,14 @@
 // Every SIMD target of the NUMERIC kernels against their scalar reference, on segments of random bytes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 #include <vector>
 
 #include "core/simd/bitpack.h"
 #include "core/simd/numeric.h"
+#include "core/simd/numeric_plan.h"
 #include "tests/core/simd_targets.h"
 
 namespace cdd::simd {
@@ -131,6 +133,86 @@ TYPED_TEST(NumericKernels, ItemsConvertAsTheReferenceDoesAndNothingElseIsWritten
           ASSERT_EQ(got, expected) << "item " << static_cast<int>(item) << " stride " << stride << " n " << n;
         }
       }
+    }
+  });
+}
+
+template <class T>
+void value_range(bool plain, const std::vector<T>& values, std::int64_t* low, std::int64_t* high) {
+  if constexpr (sizeof(T) == 8) {
+    (plain ? simd::reference::value_range64 : simd::value_range64)(values.data(), values.size(), low, high);
+  } else {
+    (plain ? simd::reference::value_range32 : simd::value_range32)(values.data(), values.size(), low, high);
+  }
+}
+
+template <class T>
+void find_intervals(bool plain, const simd::NumericIntervals& intervals, const std::vector<T>& values,
+                    std::vector<std::uint8_t>* ids) {
+  if constexpr (sizeof(T) == 8) {
+    (plain ? simd::reference::find_intervals64 : simd::find_intervals64)(intervals, values.data(),
+                                                                         values.size(), ids->data());
+  } else {
+    (plain ? simd::reference::find_intervals32 : simd::find_intervals32)(intervals, values.data(),
+                                                                         values.size(), ids->data());
+  }
+}
+
+// Numbers of all magnitudes and both signs.
+template <class T>
+std::vector<T> numbers(std::mt19937_64& random, std::size_t n) {
+  std::vector<T> values(n);
+  for (T& v : values) {
+    v = static_cast<T>(static_cast<T>(random()) >> random() % (sizeof(T) * 8));
+    if (random() % 2 == 0) v = static_cast<T>(T{0} - v);
+  }
+  return values;
+}
+
+TYPED_TEST(NumericKernels, RangesAndIntervalsAreTheReferences) {
+  using T = TypeParam;
+  using S = std::make_signed_t<T>;
+  test::for_each_target([] {
+    std::mt19937_64 random(5);
+    for (std::size_t n = 1; n < 700; n += 1 + n / 40) {
+      const std::vector<T> values = numbers<T>(random, n);
+      std::int64_t range[2][2];
+      for (const bool plain : {false, true}) value_range(plain, values, &range[plain][0], &range[plain][1]);
+      EXPECT_EQ(range[0][0], range[1][0]);
+      EXPECT_EQ(range[0][1], range[1][1]);
+
+      simd::NumericIntervals intervals;
+      intervals.n = 1 + random() % simd::kMaxIntervals;
+      std::vector<T> lows = numbers<T>(random, intervals.n);
+      std::sort(lows.begin(), lows.end(), [](T a, T b) { return static_cast<S>(a) < static_cast<S>(b); });
+      for (std::size_t k = 0; k < intervals.n; ++k) {
+        intervals.lows[k] = static_cast<S>(lows[k]);
+        intervals.spans[k] = static_cast<T>(~T{0} >> random() % (sizeof(T) * 8));
+        intervals.ids[k] = static_cast<std::uint8_t>((k * 5 + 3) % simd::kMaxIntervals);
+      }
+      std::vector<std::uint8_t> ids[2] = {std::vector<std::uint8_t>(n), std::vector<std::uint8_t>(n)};
+      for (const bool plain : {false, true}) find_intervals(plain, intervals, values, &ids[plain]);
+      EXPECT_EQ(ids[0], ids[1]);
+    }
+  });
+}
+
+TEST(NumericKernelsPlan, CheapestCutsAreTheReferences) {
+  test::for_each_target([] {
+    std::mt19937 random(6);
+    for (int round = 0; round < 50; ++round) {
+      std::int32_t before[simd::kMaxGroups];
+      std::int32_t cost[simd::kMaxGroups][simd::kMaxGroups];
+      const auto any = [&] { return static_cast<std::int32_t>(random() % (1u << (1 + round % 29))); };
+      for (auto& b : before) b = any();
+      for (auto& row : cost) {
+        for (auto& c : row) c = any();
+      }
+      std::int32_t got[simd::kMaxGroups];
+      std::int32_t expected[simd::kMaxGroups];
+      simd::cheapest_cut(before, cost, got);
+      simd::reference::cheapest_cut(before, cost, expected);
+      EXPECT_TRUE(std::equal(got, got + simd::kMaxGroups, expected));
     }
   });
 }

@@ -1,25 +1,72 @@
-// Replays the fuzzer's corpus: inputs that once found something, or reach what little else reaches.
+// Runs every fuzz target over its corpus: inputs that once found something, or reach what little else
+// reaches; then over some changes of each by the target's own mutator.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
-#include "tests/fuzz/open_all.h"
+#include "tests/core/test_data.h"
+#include "tests/fuzz/target.h"
 
-namespace cdd {
+namespace cdd::fuzz {
 namespace {
 
-TEST(FuzzCorpus, OfOpenRunsThrough) {
-  int files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(CDD_FUZZ_CORPUS)) {
-    std::ifstream in(entry.path(), std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(in), {}};
-    open_all({as_bytes(text.data()), text.size()});
-    ++files;
+constexpr int kChanges = 8;  // of each input
+
+// What libFuzzer's own mutations come down to.
+void scramble(Buffer& bytes, std::size_t most, Random& random) {
+  for (unsigned changes = 1 + random() % 4; changes > 0; --changes) {
+    const std::size_t at = bytes.empty() ? 0 : random() % bytes.size();
+    const auto place = bytes.begin() + static_cast<std::ptrdiff_t>(at);
+    const auto byte = static_cast<std::byte>(random() >> 8);
+    switch (random() % 4) {
+      case 0:
+        bytes.insert(place, byte);
+        break;
+      case 1:
+        if (!bytes.empty()) bytes.erase(place);
+        break;
+      case 2:
+        if (!bytes.empty()) *place ^= static_cast<std::byte>(1u << random() % 8);
+        break;
+      default:
+        if (!bytes.empty()) *place = byte;
+    }
   }
-  EXPECT_GT(files, 20);
+  bytes.resize(std::min(bytes.size(), most));
 }
 
+class FuzzCorpus : public testing::TestWithParam<const Target*> {};
+
+TEST_P(FuzzCorpus, RunsThrough) {
+  const Target& target = *GetParam();
+  const auto folder = std::filesystem::path(CDD_SOURCE_DIR) / "tests/fuzz/corpus" / target.corpus;
+  std::vector<std::filesystem::path> paths;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) paths.push_back(entry.path());
+  std::sort(paths.begin(), paths.end());
+  EXPECT_GE(paths.size(), 5u);
+  Random random(1);
+  const Scramble change = [&](Buffer& bytes, std::size_t most) { scramble(bytes, most, random); };
+  for (const auto& path : paths) {
+    SCOPED_TRACE(path);
+    const Buffer input = test::read_file(path);
+    target.run(input);
+    for (int i = 0; i < kChanges; ++i) {
+      Buffer changed = input;
+      target.mutate(changed, input.size() + 64, random, change);
+      target.run(changed);
+    }
+  }
+}
+
+std::vector<const Target*> all_targets() {
+  std::vector<const Target*> all;
+  for (const Target& target : targets()) all.push_back(&target);
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, FuzzCorpus, testing::ValuesIn(all_targets()),
+                         [](const auto& info) { return std::string(info.param->name); });
+
 }  // namespace
-}  // namespace cdd
+}  // namespace cdd::fuzz
