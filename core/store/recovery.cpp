@@ -25,6 +25,11 @@ bool record_holds(const Storage& storage, std::uint64_t salt, std::uint64_t chun
          stored == check32(CheckDomain::Record, salt, chunk, record.first(checked));
 }
 
+bool has_whole_seal(Bytes header) {
+  return header.size() == kBlockHeaderBytes && load<std::uint64_t>(header.data() + kBlockHashAt) != 0 &&
+         load<std::uint64_t>(header.data() + kBlockHashAt + 8) != 0;
+}
+
 // How many chunks of an unclean file are kept.
 std::uint64_t surviving_chunks(const Storage& storage, std::uint64_t salt, const BlockWalk& walk,
                                const BlockWalk::Tail& tail) {
@@ -51,7 +56,7 @@ IndexWriter IndexWriter::recover(Storage& storage, const Metadata& metadata, std
            storage.name().c_str());
     }
   }
-  const BlockWalk::Tail tail = walk.scan_tail();
+  const BlockWalk::Tail tail = walk.find_tail();
   const std::uint64_t kept =
       tail.clean ? tail.durable_chunks : surviving_chunks(storage, writer.salt_, walk, tail);
 
@@ -82,7 +87,7 @@ IndexWriter IndexWriter::recover(Storage& storage, const Metadata& metadata, std
 
   writer.restore_headers(walk, tail.clean);
   const std::uint64_t position = kept - geometry.first_chunk(k);
-  // A clean-close slot stays until the first append overwrites it: until then the file is as it was closed.
+  // A clean-close slot stays until the first append overwrites it: until then the file is as it was.
   writer.clear_slots(k, position + (tail.clean ? 1 : 0));
   storage.truncate(end);
 
@@ -90,11 +95,13 @@ IndexWriter IndexWriter::recover(Storage& storage, const Metadata& metadata, std
   writer.whole_ = writer.at_;
   writer.committed_chunks_ = kept;
   storage.sync();
+  if (!tail.clean) writer.put_close_slot();
   return writer;
 }
 
-// Slots may have survived a crash that took the header of their block, and seals may be torn. The last block
-// is open again, whatever it was.
+// Slots may have survived a crash that took the header of their block, and seals may be torn. Behind a
+// clean-close slot all is as it was but for seals that were written after the sync: of the 16 bytes of one
+// that was torn, half is zero. The last block is open again, whatever it was.
 void IndexWriter::restore_headers(const BlockWalk& walk, bool clean) {
   for (std::uint64_t k = 0; k < blocks_.size(); ++k) {
     const std::uint64_t offset = blocks_[static_cast<std::size_t>(k)];
@@ -104,7 +111,8 @@ void IndexWriter::restore_headers(const BlockWalk& walk, bool clean) {
     const bool is_open = std::equal(found.begin(), found.end(), open, open + kBlockHeaderBytes);
     const bool is_whole =
         found.size() == kBlockHeaderBytes && std::equal(open, open + kBlockHashAt, found.data());
-    if (k != last_block() && !is_open && (clean || (is_whole && walk.is_sealed(k)))) continue;
+    const bool is_sealed = clean ? has_whole_seal(found) : is_whole && walk.is_sealed(k);
+    if (k != last_block() && !is_open && is_sealed) continue;
     if (!is_open) storage_->write_at(offset, open);
     if (k != last_block()) unsealed_.push_back(k);
   }
