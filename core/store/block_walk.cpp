@@ -188,7 +188,7 @@ bool BlockWalk::look_back(std::uint64_t k, std::uint64_t position, const std::by
   const std::uint64_t chunk = geometry_.first_chunk(k) + position;
   const auto found = is_zero_slot(slot) ? std::nullopt : parse_slot(slot, salt_, key_of(k, position));
   if (is_commit_at(found, position)) {
-    tail = {chunk, chunk, chunk, true, found->row_end, found->offset};
+    tail = {chunk, chunk, chunk, true, found->offset};
     return true;
   }
   if (position < geometry_.capacity(k)) {
@@ -232,15 +232,45 @@ BlockWalk::Tail BlockWalk::find_tail() const {
 
 CommittedEnd BlockWalk::find_end() const {
   const Tail tail = find_tail();
-  CommittedEnd end{tail.whole_chunks, 0, tail.durable_chunks};
-  if (tail.clean && end.chunks > 0) end.rows = tail.rows;
-  for (std::uint64_t chunk = end.chunks; chunk > 0 && !tail.clean; --chunk) {
-    const auto slot = read_slots(chunk - 1, 1).front();
-    if (!slot) continue;  // damaged: the one before says what it can
-    end.rows = slot->row_end;
-    break;
+  return {tail.whole_chunks, extent_of(tail.whole_chunks).rows, tail.durable_chunks};
+}
+
+std::optional<Slot> BlockWalk::slot_at(std::uint64_t k, std::uint64_t position) const {
+  const Bytes bytes = storage_.copy_at(slot_offset(k, position), kSlotBytes, scratch(Stage::Record));
+  if (bytes.size() < kSlotBytes) return std::nullopt;
+  return parse_slot(bytes.data(), salt_, key_of(k, position));
+}
+
+BlockWalk::Extent BlockWalk::extent_of(std::uint64_t chunks) const {
+  const auto up_to = [](const Slot& slot) {
+    std::uint64_t end = 0;
+    return Extent{slot.row_end, checked_add(slot.offset, slot.size, &end) ? end : slot.offset};
+  };
+  if (chunks == 0) return {};
+  if (const auto last = read_slots(chunks - 1, 1).front()) return up_to(*last);
+  const std::uint64_t k = geometry_.block_of(chunks - 1);
+  const auto next = slot_at(k, chunks - geometry_.first_chunk(k));
+  if (next && !next->is_chunk()) return {next->row_end, next->offset};
+  const Bytes record = next ? record_of(chunks, *next) : Bytes{};
+  const std::uint32_t next_rows = record.empty() ? 0 : load<std::uint32_t>(record.data() + kRecordFixedBytes);
+  if (next_rows > 0 && next_rows <= next->row_end) return {next->row_end - next_rows, next->offset};
+  for (std::uint64_t chunk = chunks - 1; chunk > 0; --chunk) {
+    if (const auto slot = read_slots(chunk - 1, 1).front()) return up_to(*slot);
   }
-  return end;
+  return {};
+}
+
+Bytes BlockWalk::record_of(std::uint64_t chunk, const Slot& slot) const {
+  const std::uint64_t file_bytes = storage_.size();
+  if (slot.size < kMinRecordBytes || slot.offset > file_bytes || slot.size > file_bytes - slot.offset)
+    return {};
+  const Bytes record = storage_.copy_at(slot.offset, slot.size, scratch(Stage::Record));
+  if (record.size() != slot.size) return {};
+  const Bytes checked = record.first(slot.size - kRecordCheckBytes);
+  const auto stored = load<std::uint32_t>(record.data() + checked.size());
+  const bool holds =
+      stored == slot.record_check && stored == check32(CheckDomain::Record, salt_, chunk, checked);
+  return holds ? record : Bytes{};
 }
 
 bool BlockWalk::goes_on_at(std::uint64_t chunk) const {

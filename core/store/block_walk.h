@@ -49,7 +49,6 @@ class BlockWalk {
     std::uint64_t unbroken_chunks = 0;  // and those whose slots hold behind it
     std::uint64_t whole_chunks = 0;     // and of those up to the last END, so many a reader may show
     bool clean = false;                 // the proof is a clean-close slot: nothing behind it counts
-    std::uint64_t rows = 0;             // clean: of the file
     std::uint64_t end = 0;              // clean: where the file ends
   };
   // Costs a binary search when nothing follows a clean-close slot, else a scan of the last block, or of more
@@ -58,6 +57,17 @@ class BlockWalk {
 
   // What a reader may show.
   CommittedEnd find_end() const;
+
+  // How many rows the first `chunks` chunks have and where their records end. When the last of them has no
+  // slot that holds, what stands behind it tells.
+  struct Extent {
+    std::uint64_t rows = 0;
+    std::uint64_t end = 0;
+  };
+  Extent extent_of(std::uint64_t chunks) const;
+
+  // The record of a chunk, empty unless it is there and its check holds.
+  Bytes record_of(std::uint64_t chunk, const Slot& slot) const;
 
   // Whether the index seems to go on at or behind the place of this chunk of the last block: something stands
   // there that is neither zeros nor the clean-close slot.
@@ -85,6 +95,7 @@ class BlockWalk {
   std::uint64_t key_of(std::uint64_t k, std::uint64_t position) const noexcept {
     return position == geometry_.capacity(k) ? kLinkKey | k : geometry_.first_chunk(k) + position;
   }
+  std::optional<Slot> slot_at(std::uint64_t k, std::uint64_t position) const;
   std::optional<Tail> find_clean_tail() const;
   bool look_back(std::uint64_t k, std::uint64_t position, const std::byte* slot, Tail& tail) const;
   std::uint64_t slot_offset(std::uint64_t k, std::uint64_t position) const noexcept {

@@ -53,8 +53,10 @@ cdd_add_mutant(LinkSyncedAlways core/store/index_writer.cpp
 
 # Slots behind the proof that the next append was to overwrite are taken for what it proves.
 cdd_add_mutant(ProofOfWhatFollows core/store/block_walk.cpp
-"    tail = {chunk, chunk, chunk, true, found->row_end, found->offset};"
-"    tail.durable_chunks = std::max(chunk, tail.whole_chunks);")
+"    tail = {chunk, chunk, chunk, true, found->offset};"
+"    tail.durable_chunks = chunk;
+    if (tail.whole_chunks > 0) return true;
+    tail = {chunk, chunk, chunk, true, found->offset};")
 
 cdd_add_mutant(RollBackProvenBeforeSync core/store/index_writer.cpp
 "  storage_->sync();
@@ -74,8 +76,8 @@ cdd_add_mutant(NoScrubOfSlots core/store/index_writer.cpp
 "if (found.size() <= bytes) continue;")
 
 cdd_add_mutant(RecoveryWithoutRecordCheck core/store/recovery.cpp
-"return stored == slot.record_check &&"
-"return stored != ~slot.record_check ||")
+"if (!slot || walk.record_of(chunk, *slot).empty()) break;"
+"if (!slot) break;")
 
 cdd_add_mutant(SyncedAlways core/store/index_writer.cpp
 "slot.flags = (next.synced ? slot_flags::kSynced : 0) |"
