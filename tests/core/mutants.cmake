@@ -51,13 +51,6 @@ cdd_add_mutant(LinkSyncedAlways core/store/index_writer.cpp
 "const std::uint32_t synced = at_.synced ? slot_flags::kSynced : 0;"
 "const std::uint32_t synced = slot_flags::kSynced;")
 
-# Slots behind the proof that the next append was to overwrite are taken for what it proves.
-cdd_add_mutant(ProofOfWhatFollows core/store/block_walk.cpp
-"    tail = {chunk, chunk, chunk, true, found->offset};"
-"    tail.durable_chunks = chunk;
-    if (tail.whole_chunks > 0) return true;
-    tail = {chunk, chunk, chunk, true, found->offset};")
-
 cdd_add_mutant(RollBackProvenBeforeSync core/store/index_writer.cpp
 "  storage_->sync();
   at_.synced = true;

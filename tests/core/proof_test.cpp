@@ -13,7 +13,7 @@
 namespace cdd {
 namespace {
 
-constexpr std::size_t kFlips = 24;  // at each moment
+constexpr std::size_t kFlips = 100;  // at each moment
 
 std::size_t flips() {
   const char* const given = std::getenv("CDD_PROOF_FLIPS");
