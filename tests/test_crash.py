@@ -13,7 +13,7 @@ import pytest
 import cdd
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked children")
-KILLS = 50
+KILLS = int(os.environ.get("CDD_KILLS", "100"))
 
 
 def rows_from(first: int, count: int) -> np.ndarray:

@@ -86,13 +86,17 @@ std::size_t IndexWriter::append_run(Bytes records, const PendingChunk* chunks, s
 }
 
 void IndexWriter::commit() {
+  make_durable();
+  put_proof();
+}
+
+void IndexWriter::make_durable() {
   try {
     storage_->sync();
     at_.synced = true;
     whole_.synced = true;
     committed_chunks_ = at_.chunks;
     seal_full_blocks();
-    put_close_slot();
   } catch (...) {
     poisoned_ = true;
     throw;
@@ -126,9 +130,19 @@ void IndexWriter::put_close_slot() {
   storage_->write_at(slot_offset(k, position), out);
 }
 
-void IndexWriter::close() {
-  commit();
+// A disk that is full may refuse it, or take a part. All is durable without it: then only damage cannot be
+// told from a crash, as long as nothing follows.
+void IndexWriter::put_proof() {
   try {
+    put_close_slot();
+  } catch (const Error&) {
+  }
+}
+
+void IndexWriter::close() {
+  make_durable();
+  try {
+    put_close_slot();
     storage_->sync();
   } catch (...) {
     poisoned_ = true;
@@ -166,7 +180,7 @@ void IndexWriter::undo() {
   blocks_.resize(at_.blocks);
   std::erase_if(unsealed_, [&](std::uint64_t k) { return k + 1 >= at_.blocks; });
   const bool is_proven = at_.synced;
-  if (is_proven) put_close_slot();
+  if (is_proven) put_proof();
   clear_slots(last_block(), at_.chunks - geometry_.first_chunk(last_block()) + (is_proven ? 1 : 0));
   storage_->truncate(std::max(at_.end, blocks_.back() + geometry_.block_bytes(last_block())));
   storage_->sync();
@@ -174,7 +188,7 @@ void IndexWriter::undo() {
   whole_ = at_;
   in_append_ = false;
   committed_chunks_ = at_.chunks;
-  if (!is_proven) put_close_slot();
+  if (!is_proven) put_proof();
 }
 
 }  // namespace cdd

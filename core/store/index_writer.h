@@ -41,11 +41,11 @@ class IndexWriter {
   // fails.
   void roll_back() noexcept;
 
-  // Makes everything appended durable, then seals full blocks and writes the clean-close slot that proves it,
+  // Makes everything appended durable, seals full blocks, and writes the clean-close slot that proves it,
   // which the next append overwrites. A failure poisons: what reached the disk is then unknown.
   void commit();
 
-  // commit(), and the clean-close slot is durable as well.
+  // The same, and the clean-close slot is durable, too.
   void close();
 
   bool is_poisoned() const noexcept { return poisoned_; }
@@ -73,7 +73,9 @@ class IndexWriter {
   bool is_block_full() const noexcept { return at_.chunks == geometry_.first_chunk(blocks_.size()); }
   void add_block();
   std::size_t append_run(Bytes records, const PendingChunk* chunks, std::size_t count, bool last);
+  void make_durable();
   void put_close_slot();
+  void put_proof();
   void seal_full_blocks();
   void undo();
   void clear_slots(std::uint64_t block, std::uint64_t from_position);

@@ -68,7 +68,7 @@ IndexWriter IndexWriter::recover(Storage& storage, const Metadata& metadata, std
   writer.whole_ = writer.at_;
   writer.committed_chunks_ = kept;
   storage.sync();
-  if (!tail.clean) writer.put_close_slot();
+  if (!tail.clean) writer.put_proof();
   return writer;
 }
 

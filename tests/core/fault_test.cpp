@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "core/storage/memory.h"
+#include "core/store/block_walk.h"
 #include "core/store/reader.h"
 #include "core/store/writer.h"
 #include "tests/core/failing_allocation.h"
@@ -102,6 +103,7 @@ class Ledger {
     const bool closed = attempt([&] { writer_->close(); });
     EXPECT_TRUE(writer_->is_closed());
     if (closed) acknowledged_ = accepted_.size() / kRowBytes;
+    EXPECT_TRUE(!closed || is_clean());
     writer_.reset();
     if (!closed) take_over();
   }
@@ -158,6 +160,10 @@ class Ledger {
       EXPECT_EQ(error.code(), ErrorCode::Closed);
       return true;
     }
+  }
+  bool is_clean() const {
+    const Header header = read_header(*disk_);
+    return BlockWalk(*disk_, header.metadata, header.first_block).find_tail().clean;
   }
   void accept(const std::vector<std::byte>& rows) {
     accepted_.insert(accepted_.end(), rows.begin(), rows.end());
@@ -221,7 +227,8 @@ TEST(Faults, EveryCallOfAWriterMayFail) {
                  << " number " << nth << (fault.half ? ", half" : "") << (fault.for_good ? ", for good" : "");
         }
         if (!faulty->has_failed()) break;
-        EXPECT_GT(ledger.failures, 0) << "a failure was swallowed";
+        // The proof after a commit is a help only: nothing that was promised hangs on it.
+        EXPECT_TRUE(ledger.failures > 0 || faulty->has_failed_at_proof()) << "a failure was swallowed";
         ++points;
       }
     }

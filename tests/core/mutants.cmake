@@ -89,7 +89,7 @@ cdd_add_mutant(AcknowledgeBeforeSync core/store/index_writer.cpp
 
 cdd_add_mutant(NoSyncAfterRecovery core/store/recovery.cpp
 "  storage.sync();
-  if (!tail.clean) writer.put_close_slot();"
+  if (!tail.clean) writer.put_proof();"
 "")
 
 cdd_add_mutant(NoSlotCheck core/format/slot.cpp
