@@ -11,6 +11,9 @@
 #include <cerrno>
 #include <cstdarg>
 
+#include "core/base/bytes.h"
+#include "core/format/constants.h"
+
 namespace cdd {
 
 thread_local CallPlan call_plan;
@@ -44,6 +47,12 @@ int name(long number, auto... arguments) {
   return refused_or(SystemCall::Name, number, arguments...);
 }
 
+bool is_proof(const iovec* parts, int count) {
+  if (count != 1 || parts[0].iov_len != kSlotBytes) return false;
+  const auto flags = load<std::uint32_t>(static_cast<const std::byte*>(parts[0].iov_base) + 24);
+  return flags == (slot_flags::kCommit | slot_flags::kSynced);
+}
+
 int synced(int result) {
   if (result == 0) is_unsynced = false;
   return result;
@@ -65,6 +74,7 @@ ssize_t pread(int fd, void* out, size_t n, off_t at) {
 ssize_t pwritev(int fd, const iovec* parts, int count, off_t at) {
   cdd::is_unsynced = true;
   if (cdd::strikes(SystemCall::Write)) {
+    cdd::call_plan.at_proof = cdd::is_proof(parts, count);
     if (cdd::call_plan.os_errno != 0) return -1;
     const iovec part{parts[0].iov_base, (parts[0].iov_len + 1) / 2};
     const ssize_t written = syscall(SYS_pwritev, fd, &part, 1, at, 0);

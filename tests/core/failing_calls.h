@@ -20,6 +20,7 @@ struct CallPlan {
   int left = 0;
   bool kills = false;  // the process ends before the call, as by kill -9; of a write the first half is done
   int failures = 0;
+  bool at_proof = false;  // the write that failed was that of a clean-close slot
 };
 extern thread_local CallPlan call_plan;
 
