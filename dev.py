@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Everything a developer runs: python3 dev.py demo | test | bench | lint | build | wheel | sanitize | cross.
+"""Everything a developer runs: python3 dev.py demo | test | bench | lint | build | wheel | sanitize | soak |
+cross.
 
 Standard library only. Each command first brings what it needs: system packages (on Debian and Ubuntu;
 elsewhere it says what to install, or takes vcpkg's by CDD_VCPKG_ROOT), Highway in .deps/ where the
@@ -23,6 +24,7 @@ from pathlib import Path
 from tools import cross as cross_builds
 from tools.debian import HIGHWAY, apt_install, as_root, build_libraries, distribution, installed
 from tools.shell import BUILD, DEPS, INSTALL_HINT, ROOT, fail, output, quietly, run, say, version_in
+from tools.soak import soak as run_soak
 
 VENV = ROOT / ".venv"
 VENV_PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
@@ -218,6 +220,12 @@ def sanitize(_: argparse.Namespace) -> None:
     core_tests("asan")
 
 
+def soak(options: argparse.Namespace) -> None:
+    build(options)
+    need_venv("test")
+    run_soak(options.minutes, VENV_PYTHON)
+
+
 def cross(options: argparse.Namespace) -> None:
     need_system()
     cross_builds.check(options.target)
@@ -231,6 +239,7 @@ COMMANDS = {
     build: "build the core, its tests and the package",
     wheel: "build a wheel into dist/ and audit it",
     sanitize: "run the core's tests under sanitizers",
+    soak: "run the reliability tests with large counts, an hour or more",
     cross: "run the core's tests for another platform or by another compiler",
 }
 
@@ -245,6 +254,9 @@ def main() -> None:
     commands.choices["lint"].add_argument("--fix", action="store_true", help="repair what can be repaired")
     commands.choices["lint"].add_argument("--tidy", action="store_true", help="clang-tidy too")
     commands.choices["bench"].add_argument("--peers", action="store_true", help="against other stores too")
+    commands.choices["soak"].add_argument(
+        "minutes", nargs="?", type=float, default=0, help="crash simulation goes on until then"
+    )
     commands.choices["cross"].add_argument("target", choices=cross_builds.TARGETS)
     options, rest = parser.parse_known_args()
     if rest and options.command not in ("demo", "test", "bench"):

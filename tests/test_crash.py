@@ -1,10 +1,14 @@
-"""A killed writer: every row that flush() acknowledged is there, and equal; the next writer goes on."""
+"""A killed writer: every row that flush() acknowledged is there, and equal; the next writer goes on.
+
+CDD_KILLS says how many are killed.
+"""
 
 import os
 import random
 import signal
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -48,7 +52,8 @@ def start_writer(path: Path, seed: int) -> tuple[int, int]:
     return pid, acknowledged
 
 
-def test_kill_9(tmp_path: Path) -> None:
+def test_kill_9(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
+    record_property("kills", KILLS)
     path = tmp_path / "a.cdd"
     rng = random.Random(11)
     promised = 0

@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -61,16 +62,23 @@ def run_epoch(reader: cdd.Reader, method: str, workers: int) -> None:
 
 @pytest.mark.parametrize(("method", "workers", "read_first", "threads"), CASES)
 def test_epochs(
-    tmp_path_factory: pytest.TempPathFactory, method: str, workers: int, read_first: bool, threads: int
+    tmp_path_factory: pytest.TempPathFactory,
+    record_property: Callable[[str, object], None],
+    method: str,
+    workers: int,
+    read_first: bool,
+    threads: int,
 ) -> None:
     path = epochs_path(tmp_path_factory)
+    epochs = -(-EPOCHS // FORKED) if method == "fork" and workers else 1
+    record_property(f"epochs_{method}", epochs)
     before = cdd.threads()
     cdd.set_threads(threads)
     try:
         with cdd.open(path) as reader:
             if read_first:
                 assert np.array_equal(reader[:], ROWS)
-            for _ in range(-(-EPOCHS // FORKED) if method == "fork" and workers else 1):
+            for _ in range(epochs):
                 run_epoch(reader, method, workers)
                 read_epoch(reader, 1, 2)
     finally:
@@ -85,7 +93,9 @@ def epochs_path(factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no signals like these")
-def test_the_watchdog_bites(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_watchdog_bites(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys.modules[__name__], "WATCHDOG", 0.0)
     with cdd.open(epochs_path(tmp_path_factory)) as reader, pytest.raises(AssertionError, match="hangs"):
         run_epoch(reader, METHODS[0], 2)

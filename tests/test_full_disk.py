@@ -1,7 +1,7 @@
-"""A disk that is full, at many points of a writer's life: what append() and flush() accepted is there, what they
-refused is not, and once there is room the writer goes on, or says that it cannot and the next one does.
+"""A disk that is full, at many points of a writer's life: what append() and flush() accepted is there, what
+they refused is not, and once there is room the writer goes on.
 
-The disk is a tmpfs where one can be mounted (by root), else a limit on the size of files. CDD_FULL_DISK_POINTS
+The disk is a tmpfs where one can be mounted (by root), and a limit on the size of files. CDD_FULL_DISK_POINTS
 says how often.
 """
 
@@ -30,13 +30,17 @@ def mounted(folder: Path, *options: str) -> bool:
         return False
 
 
+def remount(folder: Path, size: int) -> None:
+    assert mounted(folder, "remount", f"size={size}")
+
+
 @pytest.fixture(params=["tmpfs", "limit"])
 def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Path, Resize]]:
     if request.param == "tmpfs":
         if sys.platform != "linux" or not mounted(tmp_path, "size=16m"):
             pytest.skip("no tmpfs can be mounted here")
         try:
-            yield tmp_path, lambda size: print(mounted(tmp_path, "remount", f"size={size}"))
+            yield tmp_path, lambda size: remount(tmp_path, size)
         finally:
             subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)
     else:
@@ -55,7 +59,10 @@ def rows_from(first: int, count: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("durability", ["none", "commit", "always"])
-def test_a_full_disk(disk: tuple[Path, Resize], durability: str) -> None:
+def test_a_full_disk(
+    disk: tuple[Path, Resize], durability: str, record_property: Callable[[str, object], None]
+) -> None:
+    record_property("points", POINTS)
     folder, resize = disk
     path = folder / "a.cdd"
     refused = poisoned = 0

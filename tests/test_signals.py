@@ -1,8 +1,9 @@
-"""Signals in the middle of everything: an interval timer interrupts system calls and Python's bytecode while a
-store is written and read. CDD_SIGNAL_CALLS says for how many calls."""
+"""Signals in the middle of everything: an interval timer interrupts system calls and Python's bytecode while
+a store is written and read. CDD_SIGNAL_CALLS says for how many calls."""
 
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ CALLS = int(os.environ.get("CDD_SIGNAL_CALLS", "10000"))
 EVERY = 0.0001  # seconds
 
 
-class Interrupted(Exception):
+class SignalError(Exception):
     pass
 
 
@@ -25,7 +26,9 @@ def rows_from(first: int, count: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("raises", [False, True])
-def test_a_storm_of_signals(tmp_path: Path, raises: bool) -> None:
+def test_a_storm_of_signals(
+    tmp_path: Path, raises: bool, record_property: Callable[[str, object], None]
+) -> None:
     """A handler that raises ends a call with its exception: an append is then in the store or is not."""
     signals = armed = 0
 
@@ -34,7 +37,7 @@ def test_a_storm_of_signals(tmp_path: Path, raises: bool) -> None:
         signals += 1
         if raises and armed:
             armed = 0
-            raise Interrupted
+            raise SignalError
 
     rng = np.random.default_rng(5)
     calls = raised = 0
@@ -58,7 +61,7 @@ def test_a_storm_of_signals(tmp_path: Path, raises: bool) -> None:
                     starts = rng.integers(0, len(reader) - 10, 5)
                     windows = reader.read_windows(starts, 10)
                     assert np.array_equal(windows[..., 0], starts[:, np.newaxis] + np.arange(10))
-                except Interrupted:
+                except SignalError:
                     raised += 1
                 finally:
                     armed = 0
@@ -70,5 +73,7 @@ def test_a_storm_of_signals(tmp_path: Path, raises: bool) -> None:
         signal.signal(signal.SIGALRM, before)
     rows_written = cdd.load(tmp_path / "a.cdd")
     assert np.array_equal(rows_written, rows_from(0, len(rows_written)))
+    record_property("calls", calls)
+    record_property("signals", signals)
     assert signals > CALLS / 1000
     assert (raised > 0) == raises

@@ -9,9 +9,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -53,7 +53,7 @@ def are_right(rows: np.ndarray, numbers: np.ndarray) -> bool:
 
 
 def read_for_ever(path: Path, results: Connection) -> None:
-    """Sends how many windows were read and the latencies of appends that became visible; or what went wrong."""
+    """Sends how many windows were read and how long appends took to become visible; or what went wrong."""
     lock = threading.Lock()
 
     def send(message: object) -> None:
@@ -91,6 +91,14 @@ def read_for_ever(path: Path, results: Connection) -> None:
     read(shared, os.getpid())
 
 
+def kill(process: "subprocess.Popen[bytes]") -> None:
+    process.kill()
+    process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            pipe.close()
+
+
 def start_writer(path: Path, seed: int) -> "subprocess.Popen[bytes]":
     writer = subprocess.Popen([sys.executable, "-P", "-c", WRITER, path, str(seed)], stdout=subprocess.PIPE)
     assert writer.stdout is not None
@@ -98,7 +106,9 @@ def start_writer(path: Path, seed: int) -> "subprocess.Popen[bytes]":
     return writer
 
 
-def test_readers_follow_writers_that_are_killed(tmp_path: Path, record_property: Any) -> None:
+def test_readers_follow_writers_that_are_killed(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
     path = tmp_path / "live.cdd"
     cdd.open(path, "w", dtype=np.int64, row_shape=(4,)).close()
     context = multiprocessing.get_context("spawn")
@@ -121,23 +131,22 @@ def test_readers_follow_writers_that_are_killed(tmp_path: Path, record_property:
             assert all(reader.is_alive() for reader in readers)
             assert writer.poll() is None, "the writer ended"
             if time.monotonic() > until:
-                writer.kill()
-                writer.wait()
+                kill(writer)
                 kills += 1
                 writer = start_writer(path, kills)
                 until = time.monotonic() + 0.2 + 0.6 * rng.random()
     finally:
-        writer.kill()
-        writer.wait()
+        kill(writer)
         for reader in readers:
             reader.kill()
     with cdd.open(path, verify="full") as whole:
-        assert are_right(whole[:, :], np.arange(len(whole)))
+        rows = len(whole)
+        assert are_right(whole[:], np.arange(rows))
     median, high = (np.percentile(latencies, share) / 1e6 for share in (50, 99))
     record_property("reads", reads)
     record_property("kills", kills)
-    print(f"{reads:,} windows read, {kills} writers killed, {len(whole):,} rows; an append was visible after")
-    print(f"{median:.2f} ms (median), {high:.2f} ms (99 %), with a reader that looks whenever it has time")
+    record_property("median_ms_until_visible", round(median, 2))
+    record_property("p99_ms_until_visible", round(high, 2))
 
 
 HOLDER = """
@@ -160,8 +169,9 @@ else:
 """
 
 
-def test_races_for_the_lock(tmp_path: Path) -> None:
+def test_races_for_the_lock(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
     """Of several that come at once one gets it, the others change nothing; who is killed leaves no lock."""
+    record_property("races", RACES)
     path = tmp_path / "a.cdd"
     cdd.save(path, np.arange(5))
     fork = "fork" if hasattr(os, "fork") else "-"
@@ -184,13 +194,12 @@ def test_races_for_the_lock(tmp_path: Path) -> None:
                 assert holder.communicate(b"x", timeout=20)[0] == b"closed\n"
                 rows += 5
             else:
-                holder.kill()
-                holder.wait()
+                kill(holder)
             with cdd.open(path, "a") as writer:  # although a forked child of the holder lives
                 assert writer.rows == rows
         finally:
+            if race % 2:
+                os.killpg(holder.pid, signal.SIGKILL)  # its child
             for racer in racers:
-                if race % 2:
-                    os.killpg(racer.pid, signal.SIGKILL) if racer is holder else None
-                racer.wait()
+                kill(racer)
     assert len(cdd.load(path)) == rows

@@ -86,6 +86,12 @@ std::size_t stride() {
   return given == nullptr ? 16 : static_cast<std::size_t>(std::max(1, std::atoi(given)));
 }
 
+// Of random damage, in each of two tests and for each layout.
+int rounds() {
+  const char* const given = std::getenv("CDD_DAMAGE_ROUNDS");
+  return given == nullptr ? 2000 : std::max(1, std::atoi(given));
+}
+
 // Closed, and left by a writer that died with none, one and two appends behind the last commit; also where
 // that filled a block, so that the proof stands in the link's place, or a block began behind it.
 std::vector<SmallStore> stores(const RowLayout& layout) {
@@ -105,10 +111,11 @@ std::string name_of(const SmallStore& made) {
 class Damage : public testing::TestWithParam<RowLayout> {};
 
 TEST_P(Damage, OneFlippedBitCostsOneChunkAtMost) {
+  std::size_t flips = 0;
   for (const SmallStore& made : stores(GetParam())) {
     ASSERT_EQ(inspect(made, made.image).lost_chunks, 0u);
     std::vector<std::byte> image = made.image;
-    for (std::size_t bit = 0; bit < image.size() * 8; bit += stride()) {
+    for (std::size_t bit = 0; bit < image.size() * 8; bit += stride(), ++flips) {
       const std::size_t byte = bit / 8;
       const std::size_t exact = bit + (bit / stride()) % std::min<std::size_t>(stride(), 8);
       image[byte] ^= std::byte{1} << (exact % 8);
@@ -123,12 +130,14 @@ TEST_P(Damage, OneFlippedBitCostsOneChunkAtMost) {
     }
     ASSERT_EQ(image, made.image);
   }
+  RecordProperty("flipped_bits", std::to_string(flips));
 }
 
 TEST_P(Damage, EveryLengthIsRightOrAnError) {
+  std::size_t lengths = 0;
   for (const SmallStore& made : stores(GetParam())) {
     if (made.proven_chunks < made.chunks.size()) continue;  // what has no proof may vanish
-    for (std::size_t size = 0; size < made.image.size(); ++size) {
+    for (std::size_t size = 0; size < made.image.size(); ++size, ++lengths) {
       const Found found =
           inspect(made, {made.image.begin(), made.image.begin() + static_cast<std::ptrdiff_t>(size)});
       if (found.opened) {
@@ -140,6 +149,7 @@ TEST_P(Damage, EveryLengthIsRightOrAnError) {
       if (HasFailure()) return;
     }
   }
+  RecordProperty("lengths", std::to_string(lengths));
 }
 
 TEST_P(Damage, WipedSectorsAreLostAndNothingElse) {
@@ -189,7 +199,7 @@ TEST_P(Damage, ExchangedSectorsAndRecordsAreNoticed) {
 TEST_P(Damage, RandomBytesNeverGiveWrongRows) {
   const SmallStore made = make_small_store(GetParam(), 2, chunks_of_all_plans(GetParam()), true);
   std::mt19937 random(11);
-  for (int round = 0; round < 2000; ++round) {
+  for (int round = 0; round < rounds(); ++round) {
     std::vector<std::byte> image = made.image;
     for (auto i = 1 + random() % 20; i-- > 0;)
       image[random() % image.size()] = static_cast<std::byte>(random());
@@ -197,13 +207,14 @@ TEST_P(Damage, RandomBytesNeverGiveWrongRows) {
     inspect(made, image);
     if (HasFailure()) return;
   }
+  RecordProperty("damaged_files", rounds());
 }
 
 // Checks off: whatever the bytes say, no crash.
 TEST_P(Damage, WithoutChecksItIsStillMemorySafe) {
   const SmallStore made = make_small_store(GetParam(), 2, chunks_of_all_plans(GetParam()), true);
   std::mt19937 random(12);
-  for (int round = 0; round < 2000; ++round) {
+  for (int round = 0; round < rounds(); ++round) {
     std::vector<std::byte> image = made.image;
     for (auto i = 1 + random() % 20; i-- > 0;) {
       const PendingChunk& chunk = made.chunks[random() % made.chunks.size()];
@@ -212,13 +223,16 @@ TEST_P(Damage, WithoutChecksItIsStillMemorySafe) {
     inspect(made, image, Verify::None);
     if (HasFailure()) return;
   }
+  RecordProperty("damaged_files", rounds());
 }
 
 // A writer opens the damaged file and appends: every chunk but the damaged one keeps its rows.
 TEST_P(Damage, AppendingToADamagedFileKeepsItsRows) {
+  std::size_t files = 0;
   for (const SmallStore& made : stores(GetParam())) {
     const auto more = small_rows(made.layout, 2, 77);
-    for (std::size_t bit = 8 * made.first_block; bit < made.image.size() * 8; bit += stride() * 5 + 3) {
+    for (std::size_t bit = 8 * made.first_block; bit < made.image.size() * 8;
+         bit += stride() * 5 + 3, ++files) {
       const auto damaged = std::make_shared<MemoryStorage>();
       std::vector<std::byte> image = made.image;
       image[bit / 8] ^= std::byte{1} << (bit % 8);
@@ -241,6 +255,7 @@ TEST_P(Damage, AppendingToADamagedFileKeepsItsRows) {
       if (HasFailure()) return;
     }
   }
+  RecordProperty("damaged_appends", std::to_string(files));
 }
 
 // What the tests above damage: a codec that none of their files holds would go untested unnoticed.
