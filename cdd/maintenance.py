@@ -144,8 +144,8 @@ def repair(
     beside it. Chunks of more than `max_chunk_bytes` in memory are not decoded and count as lost.
 
     Raises BlockingIOError while a writer has the file open, FileExistsError when `output` is there and not to
-    be overwritten, ValueError when it is the damaged file itself, and FormatError or UnsupportedError when the
-    header is damaged: without it nothing can be read.
+    be overwritten, ValueError when it is the damaged file itself, and FormatError or UnsupportedError when
+    the header is damaged: without it nothing can be read.
     """
     source = os.fspath(path)
     if output is None:

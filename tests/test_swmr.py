@@ -158,10 +158,10 @@ try:
 except BlockingIOError:
     print("refused", flush=True)
 else:
-    print("open", flush=True)
     if sys.argv[2] == "fork" and os.fork() == 0:
         time.sleep(60)
         os._exit(0)
+    print("open", flush=True)
     sys.stdin.read(1)
     writer.append(np.arange(5))
     writer.close()
@@ -191,7 +191,11 @@ def test_races_for_the_lock(tmp_path: Path, record_property: Callable[[str, obje
             cdd.open(path, "a")
         try:
             if race % 3 == 0:
-                assert holder.communicate(b"x", timeout=20)[0] == b"closed\n"
+                assert holder.stdin is not None
+                assert holder.stdout is not None
+                holder.stdin.write(b"x")
+                holder.stdin.flush()
+                assert holder.stdout.readline() == b"closed\n"
                 rows += 5
             else:
                 kill(holder)

@@ -1,5 +1,5 @@
-"""The reliability tests with large counts: dev.py soak. Each step is a test of every change; what it reached is
-printed, and kept in build/soak.txt."""
+"""The reliability tests with large counts: dev.py soak. Each step is a test of every change; what it reached
+is printed, and kept in build/soak.txt."""
 
 import os
 import subprocess
