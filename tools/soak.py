@@ -52,10 +52,11 @@ def _note(text: str) -> None:
 
 def _run(name: str, python: Path) -> None:
     what, environment = STEPS[name]
-    results = BUILD / "soak.xml"
+    results = BUILD / f"soak-{name.replace(' ', '-')}.xml"
     results.unlink(missing_ok=True)
     if what.endswith(".py"):
-        command = [str(python), "-P", "-m", "pytest", "-q", f"--junitxml={results}", what]
+        command = [str(python), "-P", "-m", "pytest", "-q", f"--junitxml={results}"]
+        command += ["-o", "junit_family=xunit1", what]  # the one that has properties
     else:
         command = [str(CORE / "cdd_tests"), "--gtest_brief=1", f"--gtest_output=xml:{results}"]
         command.append(f"--gtest_filter={what}")
