@@ -158,10 +158,12 @@ try:
 except BlockingIOError:
     print("refused", flush=True)
 else:
-    if sys.argv[2] == "fork" and os.fork() == 0:
+    if sys.argv[2] != "fork":
+        print("open", flush=True)
+    elif os.fork() == 0:
+        print("open", flush=True)  # a child has let go of the lock as soon as it runs
         time.sleep(60)
         os._exit(0)
-    print("open", flush=True)
     sys.stdin.read(1)
     writer.append(np.arange(5))
     writer.close()
