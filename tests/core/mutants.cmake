@@ -62,7 +62,7 @@ cdd_add_mutant(RollBackProvenBeforeSync core/store/index_writer.cpp
 
 cdd_add_mutant(TornSealKept core/store/recovery.cpp
 "const bool is_sealed = clean ? has_whole_seal(found) :"
-"const bool is_sealed = clean ? true :")
+"const bool is_sealed = clean ? has_whole_seal(found) || true :")
 
 cdd_add_mutant(NoScrubOfSlots core/store/index_writer.cpp
 "if (found.size() == bytes && std::memcmp(found.data(), kZeros, bytes) == 0) continue;"
