@@ -17,6 +17,7 @@ import pytest
 import cdd
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked children")
+KILLS_OF_A_FILE = 100  # which is read as a whole after each
 KILLS = int(os.environ.get("CDD_KILLS", "100"))
 
 
@@ -54,10 +55,14 @@ def start_writer(path: Path, seed: int) -> tuple[int, int]:
 
 def test_kill_9(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
     record_property("kills", KILLS)
-    path = tmp_path / "a.cdd"
     rng = random.Random(11)
+    for first in range(0, KILLS, KILLS_OF_A_FILE):
+        kill_writers(tmp_path / f"{first}.cdd", range(first, min(first + KILLS_OF_A_FILE, KILLS)), rng)
+
+
+def kill_writers(path: Path, kills: range, rng: random.Random) -> None:
     promised = 0
-    for kill in range(KILLS):
+    for kill in kills:
         pid, acknowledged = start_writer(path, kill)
         first = os.read(acknowledged, 8)
         assert len(first) == 8, "the writer did not get going"
