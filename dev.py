@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Everything a developer runs: dev.py demo | test | bench | lint | build | wheel | sanitize | fuzz | cross.
+"""Everything a developer runs: python3 dev.py demo | test | bench | lint | build | wheel | sanitize | fuzz |
+soak | cross.
 
 Standard library only. Each command first brings what it needs: system packages (on Debian and Ubuntu;
 elsewhere it says what to install, or takes vcpkg's by CDD_VCPKG_ROOT), Highway in .deps/ where the
@@ -25,6 +26,7 @@ from tools import fuzz as fuzzing
 from tools import sanitize as sanitizers
 from tools.debian import HIGHWAY, apt_install, as_root, build_libraries, distribution, installed
 from tools.shell import BUILD, DEPS, INSTALL_HINT, ROOT, fail, output, quietly, run, say, version_in
+from tools.soak import soak as run_soak
 
 VENV = ROOT / ".venv"
 VENV_PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
@@ -250,6 +252,12 @@ def fuzz(options: argparse.Namespace) -> None:
     fuzzing.fuzz(options.seconds)
 
 
+def soak(options: argparse.Namespace) -> None:
+    build(options)
+    need_venv("test")
+    run_soak(options.minutes, VENV_PYTHON)
+
+
 def cross(options: argparse.Namespace) -> None:
     need_system()
     cross_builds.check(options.target)
@@ -264,6 +272,7 @@ COMMANDS = {
     wheel: "build a wheel into dist/ and audit it",
     sanitize: "run the core's tests and the package's under sanitizers; further arguments go to pytest",
     fuzz: "run every fuzz target for its share of the seconds",
+    soak: "run the reliability tests with large counts, an hour or more",
     cross: "run the core's tests for another platform or by another compiler",
 }
 
@@ -279,6 +288,9 @@ def main() -> None:
     commands.choices["lint"].add_argument("--tidy", action="store_true", help="clang-tidy too")
     commands.choices["bench"].add_argument("--peers", action="store_true", help="against other stores too")
     commands.choices["fuzz"].add_argument("seconds", type=int, help="for all targets together")
+    commands.choices["soak"].add_argument(
+        "minutes", nargs="?", type=float, default=0, help="crash simulation goes on until then"
+    )
     commands.choices["cross"].add_argument("target", choices=cross_builds.TARGETS)
     options, rest = parser.parse_known_args()
     if rest and options.command not in ("demo", "test", "bench", "sanitize"):

@@ -117,7 +117,12 @@ def _complain(path: str, error: Exception) -> None:
 
 
 def _repair(options: argparse.Namespace) -> int:
-    report = cdd.repair(options.file, options.output, overwrite=options.overwrite)
+    report = cdd.repair(
+        options.file,
+        options.output,
+        overwrite=options.overwrite,
+        max_chunk_bytes=options.max_chunk_bytes,
+    )
     print(report)
     return 0 if not report.lost and report.complete else 1
 
@@ -163,10 +168,6 @@ def _parser() -> argparse.ArgumentParser:
     for several in (info, verify):
         several.add_argument("files", nargs="+", metavar="FILE")
     verify.add_argument("-q", "--quiet", action="store_true", help="only say what is damaged")
-    verify.add_argument(
-        "--max-chunk-bytes", type=int, default=1 << 31, metavar="N", help="refuse chunks of more raw bytes"
-    )
-
     repair = command(
         "repair",
         _repair,
@@ -187,6 +188,14 @@ def _parser() -> argparse.ArgumentParser:
     for single in (repair, truncate, compact):
         single.add_argument("file", metavar="FILE")
         single.add_argument("--overwrite", action="store_true", help="replace OUT when it exists")
+    for careful in (verify, repair):
+        careful.add_argument(
+            "--max-chunk-bytes",
+            type=int,
+            default=1 << 31,
+            metavar="N",
+            help="refuse chunks of more raw bytes",
+        )
     for in_place in (truncate, compact):
         in_place.add_argument("--output", "-o", metavar="OUT", help="write to OUT, leave FILE alone")
     repair.add_argument("--output", "-o", metavar="OUT", help="(default: FILE's name with .repaired.cdd)")

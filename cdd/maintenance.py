@@ -134,16 +134,18 @@ def _rows_of(core: _cdd.Reader, chunk: int) -> tuple[int | None, int | None]:
     return start, stop
 
 
-def repair(path: Name, output: Name | None = None, *, overwrite: bool = False) -> RepairReport:
+def repair(
+    path: Name, output: Name | None = None, *, overwrite: bool = False, max_chunk_bytes: int = 1 << 31
+) -> RepairReport:
     """Writes every whole chunk of a damaged file to a new one, and says what is lost.
 
     It does not trust the index: chunks are found by what they are. They keep their order, codecs and checks;
     rows behind lost ones move up. The damaged file is not touched. `output` is by default NAME.repaired.cdd
-    beside it.
+    beside it. Chunks of more than `max_chunk_bytes` in memory are not decoded and count as lost.
 
-    Raises FileExistsError when `output` is there and not to be overwritten, ValueError when it is the damaged
-    file itself, and FormatError or UnsupportedError when the header is damaged: without it nothing can be
-    read.
+    Raises BlockingIOError while a writer has the file open, FileExistsError when `output` is there and not to
+    be overwritten, ValueError when it is the damaged file itself, and FormatError or UnsupportedError when
+    the header is damaged: without it nothing can be read.
     """
     source = os.fspath(path)
     if output is None:
@@ -151,7 +153,7 @@ def repair(path: Name, output: Name | None = None, *, overwrite: bool = False) -
     target = os.fspath(output)
     if _is_same_file(source, target):
         raise ValueError(f"repair() writes a new file: {target!r} is the damaged one")
-    rows, chunks, complete, lost = _cdd.repair(source, target, overwrite)
+    rows, chunks, complete, lost = _cdd.repair(source, target, overwrite, max_chunk_bytes)
     gaps = tuple(LostChunks(first, count or None, start, stop) for first, count, start, stop in lost)
     return RepairReport(source, target, rows, chunks, gaps, complete)
 

@@ -1,4 +1,4 @@
-// def repair(path: str, output: str, replace: bool) ->
+// def repair(path: str, output: str, replace: bool, max_chunk_bytes: int) ->
 //     (rows, chunks, complete, [(first chunk, chunks, first row | None, row behind the last | None)])
 // def truncate(path: str, output: str, replace: bool, rows: int) -> None
 // def compact(path: str, output: str, replace: bool, only_smaller: bool, codec: str, profile: str, level:
@@ -48,13 +48,16 @@ PyObject* lost_object(const std::vector<LostChunks>& lost) {
 
 PyObject* repair(PyObject* module, PyObject* args) {
   Paths paths;
-  if (PyArg_ParseTuple(args, "UUp:repair", &paths.source_object, &paths.output_object, &paths.replace) == 0 ||
+  unsigned long long max_chunk_bytes = 0;
+  if (PyArg_ParseTuple(args, "UUpK:repair", &paths.source_object, &paths.output_object, &paths.replace,
+                       &max_chunk_bytes) == 0 ||
       !paths.encode()) {
     return nullptr;
   }
   Salvage found;
-  const bool done = without_gil(state_of_module(module), paths.source_object,
-                                [&] { found = repair_file(paths.source, paths.output, paths.replace != 0); });
+  const bool done = without_gil(state_of_module(module), paths.source_object, [&] {
+    found = repair_file(paths.source, paths.output, paths.replace != 0, max_chunk_bytes);
+  });
   if (!done) return nullptr;
   return Py_BuildValue("(KnNN)", static_cast<unsigned long long>(found.rows),
                        static_cast<Py_ssize_t>(found.records.size()), PyBool_FromLong(found.complete),

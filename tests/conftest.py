@@ -1,6 +1,7 @@
 """What all Python tests share: the folder of recorded data, and hypothesis' settings."""
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT))  # behind the installed package: where spawned processes find the tests' functions
 
 # How long an example takes is up to the machine: no deadline. On CI the examples are the same each time.
 hypothesis.settings.register_profile("dev", deadline=None)

@@ -254,6 +254,24 @@ def test_repair_writes_over_nothing(path: Path, tmp_path: Path) -> None:
     assert main(["repair", str(path)]) == 1
 
 
+def test_repair_of_a_file_with_a_writer_is_refused(path: Path, tmp_path: Path) -> None:
+    with cdd.open(path, "a") as writer:
+        writer.append(ROWS[:10])
+        with pytest.raises(BlockingIOError, match="another writer"):
+            cdd.repair(path)
+    assert [p.name for p in tmp_path.iterdir()] == ["a.cdd"]
+    assert cdd.repair(path).rows == 1010
+
+
+def test_repair_takes_a_limit(path: Path, tmp_path: Path) -> None:
+    report = cdd.repair(path, tmp_path / "out.cdd", max_chunk_bytes=10 * ROWS[0].nbytes)
+    assert report.lost == ()
+    report = cdd.repair(path, tmp_path / "out.cdd", overwrite=True, max_chunk_bytes=10 * ROWS[0].nbytes - 1)
+    assert report.chunks == 0
+    assert sum(gap.chunks or 0 for gap in report.lost) == 100
+    assert main(["repair", str(path), "--overwrite", "--max-chunk-bytes", "100"]) == 1
+
+
 # ---------------------------------------------------------------- truncate and compact
 
 

@@ -1,10 +1,14 @@
-"""A killed writer: every row that flush() acknowledged is there, and equal; the next writer goes on."""
+"""A killed writer: every row that flush() acknowledged is there, and equal; the next writer goes on.
+
+CDD_KILLS says how many are killed.
+"""
 
 import os
 import random
 import signal
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +17,8 @@ import pytest
 import cdd
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked children")
-KILLS = 50
+KILLS_OF_A_FILE = 100  # which is read as a whole after each
+KILLS = int(os.environ.get("CDD_KILLS", "100"))
 
 
 def rows_from(first: int, count: int) -> np.ndarray:
@@ -48,11 +53,16 @@ def start_writer(path: Path, seed: int) -> tuple[int, int]:
     return pid, acknowledged
 
 
-def test_kill_9(tmp_path: Path) -> None:
-    path = tmp_path / "a.cdd"
+def test_kill_9(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
+    record_property("kills", KILLS)
     rng = random.Random(11)
+    for first in range(0, KILLS, KILLS_OF_A_FILE):
+        kill_writers(tmp_path / f"{first}.cdd", range(first, min(first + KILLS_OF_A_FILE, KILLS)), rng)
+
+
+def kill_writers(path: Path, kills: range, rng: random.Random) -> None:
     promised = 0
-    for kill in range(KILLS):
+    for kill in kills:
         pid, acknowledged = start_writer(path, kill)
         first = os.read(acknowledged, 8)
         assert len(first) == 8, "the writer did not get going"

@@ -41,7 +41,7 @@ inline constexpr std::size_t kSlotBytes = 32;
 namespace slot_flags {
 inline constexpr std::uint32_t kSynced = 1;  // everything before this slot was durable when it was written
 inline constexpr std::uint32_t kEnd = 2;     // last chunk of one append
-inline constexpr std::uint32_t kCommit = 4;  // not a chunk: the file was closed cleanly here
+inline constexpr std::uint32_t kCommit = 4;  // not a chunk: what was written ends here, and is durable
 inline constexpr std::uint32_t kLink = 8;    // not a chunk: offset is the next block's
 }  // namespace slot_flags
 inline constexpr std::uint64_t kLinkKey = std::uint64_t{1}

@@ -1,6 +1,7 @@
 #include "core/storage/file.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -12,8 +13,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
+#include <mutex>
 #include <optional>
 #include <random>
+#include <utility>
+#include <vector>
+
+#include "core/storage/fork_gate.h"
 
 static_assert(sizeof(off_t) == 8, "files beyond 2 GiB need 64-bit offsets");
 
@@ -43,10 +49,33 @@ off_t checked_offset(std::uint64_t offset, const std::string& path) {
   return static_cast<off_t>(offset);
 }
 
-void lock_or_fail(int fd, const std::string& path) {
-  if (retry([&] { return ::flock(fd, LOCK_EX | LOCK_NB); }) == 0) return;
+void lock_or_fail(int fd, const std::string& path, int kind = LOCK_EX) {
+  if (retry([&] { return ::flock(fd, kind | LOCK_NB); }) == 0) return;
   if (errno == EWOULDBLOCK) fail_io(errno, "another writer has %s open", path.c_str());
   fail_io(errno, "cannot lock %s", path.c_str());
+}
+
+// The handles that hold locks. A lock belongs to the open file, and a forked child has that, too: it closes
+// its handles at once, or else a writer that was killed would leave the file locked for as long as the child
+// lives. Never destroyed: threads may write while the process ends.
+std::mutex& locked_mutex = *new std::mutex;
+std::vector<int*>& locked_handles = *new std::vector<int*>;
+const int registered = ::pthread_atfork(nullptr, nullptr, [] {
+  for (int* const handle : locked_handles) ::close(std::exchange(*handle, -1));
+  locked_handles.clear();
+});
+
+void note_locked(int& handle) {
+  static_cast<void>(registered);
+  const ForkGate gate;
+  const std::lock_guard lock(locked_mutex);
+  locked_handles.push_back(&handle);
+}
+
+void forget_locked(int& handle) {
+  const ForkGate gate;
+  const std::lock_guard lock(locked_mutex);
+  std::erase(locked_handles, &handle);
 }
 
 bool is_still_named(int fd, const std::string& path) {
@@ -113,7 +142,8 @@ std::unique_ptr<FileStorage> FileStorage::open(const std::string& path, Access a
     const int fd = open_or_fail(path, access == Access::Append ? O_RDWR : O_RDONLY);
     std::unique_ptr<FileStorage> file(new FileStorage(fd, path));
     if (access == Access::Read) return file;
-    lock_or_fail(fd, path);
+    note_locked(file->handle_);
+    lock_or_fail(fd, path, access == Access::Append ? LOCK_EX : LOCK_SH);
     // Another writer may have replaced the file between open and lock: then this handle is to a dead one.
     if (is_still_named(fd, path)) return file;
   }
@@ -139,6 +169,7 @@ std::unique_ptr<FileStorage> FileStorage::create(const std::string& path, bool r
   if (present && ::fchmod(fd, present->st_mode & 07777) != 0) {
     fail_io(errno, "cannot give %s its permissions", path.c_str());
   }
+  note_locked(file->handle_);
   lock_or_fail(fd, path);
   return file;
 }
@@ -162,14 +193,15 @@ void FileStorage::publish() {
   sync_directory(target_);
 }
 
-// A forked child holds the lock as well, for as long as its handle lives: so the owner ends it in so many
-// words, and the child leaves lock and temporary name alone.
+// A forked child leaves lock and temporary name alone. The owner ends the lock in so many words: a child may
+// be about to let go of it.
 FileStorage::~FileStorage() {
+  forget_locked(handle_);
   if (process_ == process_id()) {
     if (!temporary_.empty()) ::unlink(temporary_.c_str());
     ::flock(handle_, LOCK_UN);
   }
-  ::close(handle_);
+  if (handle_ >= 0) ::close(handle_);
 }
 
 Bytes FileStorage::read_at(std::uint64_t offset, std::size_t n, Scratch& scratch) const {

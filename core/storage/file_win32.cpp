@@ -70,9 +70,9 @@ OVERLAPPED at_offset(std::uint64_t offset) {
   return at;
 }
 
-void lock_or_fail(HANDLE handle, const std::string& path) {
+void lock_or_fail(HANDLE handle, const std::string& path, DWORD kind = LOCKFILE_EXCLUSIVE_LOCK) {
   OVERLAPPED at = at_offset(kLockOffset);
-  if (::LockFileEx(handle, LOCKFILE_EXCLUSIVE_LOCK | LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &at)) return;
+  if (::LockFileEx(handle, kind | LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &at)) return;
   if (::GetLastError() == ERROR_LOCK_VIOLATION)
     fail_io(EWOULDBLOCK, "another writer has %s open", path.c_str());
   fail_windows("cannot lock", path);
@@ -110,7 +110,7 @@ std::unique_ptr<FileStorage> FileStorage::open(const std::string& path, Access a
     if (handle == INVALID_HANDLE_VALUE) fail_windows("cannot open", path);
     std::unique_ptr<FileStorage> file(new FileStorage(handle, path));
     if (access == Access::Read) return file;
-    lock_or_fail(handle, path);
+    lock_or_fail(handle, path, access == Access::Append ? LOCKFILE_EXCLUSIVE_LOCK : 0);
     if (is_same_file(handle, path)) return file;
   }
 }

@@ -8,6 +8,8 @@ namespace cdd {
 namespace {
 
 constexpr std::size_t kScanSlots = 2048;  // of one read while scanning: 64 KiB
+constexpr std::size_t kLookSlots = 192;   // more than a wiped sector of 4096 bytes holds
+constexpr std::byte kNoSlot[kSlotBytes]{};
 constexpr std::uint32_t kCommitFlags = slot_flags::kCommit | slot_flags::kSynced;
 
 std::optional<Slot> chunk_slot(const std::byte* bytes, std::uint64_t salt, std::uint64_t chunk) {
@@ -172,117 +174,118 @@ std::optional<BlockWalk::Tail> BlockWalk::find_clean_tail() const {
   }
   if (low == 0) return std::nullopt;
   const std::uint64_t position = low - 1;
-  const std::uint64_t key = position == capacity ? kLinkKey | k : geometry_.first_chunk(k) + position;
   const Bytes bytes = storage_.copy_at(slot_offset(k, position), kSlotBytes, scratch(Stage::Record));
-  if (bytes.size() < kSlotBytes) return std::nullopt;
-  const auto slot = parse_slot(bytes.data(), salt_, key);
-  // Only one commit slot is ever in a file, and it says where it stands, so a search that damage led astray
-  // cannot end on it.
-  if (!is_commit_at(slot, position)) return std::nullopt;
   Tail tail;
-  tail.slots.resize(static_cast<std::size_t>(position));
-  tail.clean = true;
-  tail.end = slot->offset;
-  tail.rows = slot->row_end;
-  tail.durable_chunks = tail.unbroken_chunks = geometry_.first_chunk(k) + position;
+  // A proof elsewhere would be one of an earlier time, and it says where it stands, so a search that damage
+  // led astray cannot end on it.
+  if (bytes.size() < kSlotBytes || !look_back(k, position, bytes.data(), tail) || !tail.clean)
+    return std::nullopt;
   return tail;
 }
 
-BlockWalk::Tail BlockWalk::scan_tail() const {
-  const std::uint64_t k = blocks_.size() - 1;
+// Takes the slot at a position into account, after all behind it. Returns whether it is a proof.
+bool BlockWalk::look_back(std::uint64_t k, std::uint64_t position, const std::byte* slot, Tail& tail) const {
+  const std::uint64_t chunk = geometry_.first_chunk(k) + position;
+  const auto found = is_zero_slot(slot) ? std::nullopt : parse_slot(slot, salt_, key_of(k, position));
+  if (is_commit_at(found, position)) {
+    tail = {chunk, chunk, chunk, true, found->offset};
+    return true;
+  }
+  if (position < geometry_.capacity(k)) {
+    if (!found || !found->is_chunk()) {
+      tail.unbroken_chunks = chunk;
+      tail.whole_chunks = 0;
+      return false;
+    }
+    if (tail.whole_chunks == 0 && found->has(slot_flags::kEnd)) tail.whole_chunks = chunk + 1;
+  }
+  if (!found || !found->has(slot_flags::kSynced)) return false;
+  tail.durable_chunks = chunk;
+  return true;
+}
+
+BlockWalk::Tail BlockWalk::find_tail() const {
   Tail tail;
-  if (blocks_[k].plain) {
-    tail.slots.assign(blocks_[k].plain->slots.begin(), blocks_[k].plain->slots.end());
-    tail.durable_chunks = tail.unbroken_chunks = geometry_.first_chunk(k) + tail.slots.size();
+  if (blocks_.back().plain) {
+    const std::uint64_t first = geometry_.first_chunk(blocks_.size() - 1);
+    tail.durable_chunks = tail.unbroken_chunks = tail.whole_chunks =
+        first + blocks_.back().plain->slots.size();
     return tail;
   }
-  const std::uint64_t first = geometry_.first_chunk(k);
-  const std::uint64_t capacity = geometry_.capacity(k);
-  std::vector<std::optional<Slot>> found;  // valid slots of any kind, the link position last
-  found.reserve(static_cast<std::size_t>(capacity) + 1);
-  std::size_t used = 0;  // after the last slot that proves durability: what is damaged before it is damage
-  while (found.size() <= capacity) {
-    const std::size_t batch =
-        std::min<std::size_t>(kScanSlots, static_cast<std::size_t>(capacity) + 1 - found.size());
-    const Bytes bytes =
-        storage_.copy_at(slot_offset(k, found.size()), batch * kSlotBytes, scratch(Stage::Record));
-    for (std::size_t i = 0; i < batch; ++i) {
-      const std::uint64_t position = found.size();
-      const std::uint64_t key = position == capacity ? kLinkKey | k : first + position;
-      const bool there = (i + 1) * kSlotBytes <= bytes.size();
-      found.push_back(there ? parse_slot(bytes.data() + i * kSlotBytes, salt_, key) : std::nullopt);
-      const auto& slot = found.back();
-      const bool commit = is_commit_at(slot, position);
-      if (commit || (slot && slot->is_chunk() && slot->has(slot_flags::kSynced))) used = found.size();
-      if (commit) tail.end = slot->offset;
+  if (const auto clean = find_clean_tail()) return *clean;
+  tail.unbroken_chunks = geometry_.first_chunk(blocks_.size());
+  bool proven = false;
+  for (std::uint64_t k = blocks_.size(); k-- > 0 && !proven;) {
+    for (std::uint64_t end = std::uint64_t{geometry_.capacity(k)} + 1; end > 0 && !proven;) {
+      const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kScanSlots, end));
+      end -= count;
+      const Bytes bytes = storage_.copy_at(slot_offset(k, end), count * kSlotBytes, scratch(Stage::Record));
+      for (std::size_t i = count; i-- > 0 && !proven;) {
+        const bool there = (i + 1) * kSlotBytes <= bytes.size();
+        proven = look_back(k, end + i, there ? bytes.data() + i * kSlotBytes : kNoSlot, tail);
+      }
     }
   }
-  std::size_t n = 0;
-  for (; n < capacity; ++n) {
-    const auto& slot = found[n];
-    if (is_commit_at(slot, n)) break;
-    if (!(slot && slot->is_chunk()) && n >= used) break;
-  }
-  tail.clean = is_commit_at(found[n], n);
-  if (tail.clean) tail.rows = found[n]->row_end;
-  found.resize(n);
-  for (auto& slot : found) {
-    if (slot && !slot->is_chunk()) slot.reset();
-  }
-  tail.slots = std::move(found);
-  find_proof(tail);
+  tail.whole_chunks = std::max(tail.whole_chunks, tail.durable_chunks);
   return tail;
-}
-
-// Looks for the last SYNCED slot, in earlier blocks too when the tail block has none.
-void BlockWalk::find_proof(Tail& tail) const {
-  const std::uint64_t first = geometry_.first_chunk(blocks_.size() - 1);
-  tail.durable_chunks = 0;
-  tail.unbroken_chunks = first + tail.slots.size();
-  if (tail.clean) {
-    tail.durable_chunks = tail.unbroken_chunks;
-    return;
-  }
-  // Backwards from the end: slots that do not hold count only behind the proof.
-  std::uint64_t begin = first;
-  std::vector<std::optional<Slot>> earlier;
-  for (const auto* slots = &tail.slots;; slots = &earlier) {
-    for (std::size_t i = slots->size(); i-- > 0;) {
-      const auto& slot = (*slots)[i];
-      if (!slot) tail.unbroken_chunks = begin + i;
-      if (!slot || !slot->has(slot_flags::kSynced)) continue;
-      tail.durable_chunks = begin + i;
-      return;
-    }
-    if (begin == 0) return;
-    const std::uint64_t count = std::min<std::uint64_t>(kScanSlots, begin);
-    begin -= count;
-    earlier = read_slots(begin, static_cast<std::size_t>(count));
-  }
 }
 
 CommittedEnd BlockWalk::find_end() const {
-  const std::uint64_t k = blocks_.size() - 1;
-  std::optional<Tail> clean;
-  if (!blocks_[k].plain) clean = find_clean_tail();
-  const Tail tail = clean ? std::move(*clean) : scan_tail();
-  const std::uint64_t first = geometry_.first_chunk(k);
-  const auto slot_at = [&](std::uint64_t chunk) {
-    return chunk >= first ? tail.slots[static_cast<std::size_t>(chunk - first)]
-                          : read_slots(chunk, 1).front();
+  const Tail tail = find_tail();
+  return {tail.whole_chunks, extent_of(tail.whole_chunks).rows, tail.durable_chunks};
+}
+
+std::optional<Slot> BlockWalk::slot_at(std::uint64_t k, std::uint64_t position) const {
+  const Bytes bytes = storage_.copy_at(slot_offset(k, position), kSlotBytes, scratch(Stage::Record));
+  if (bytes.size() < kSlotBytes) return std::nullopt;
+  return parse_slot(bytes.data(), salt_, key_of(k, position));
+}
+
+BlockWalk::Extent BlockWalk::extent_of(std::uint64_t chunks) const {
+  const auto up_to = [](const Slot& slot) {
+    std::uint64_t end = 0;
+    return Extent{slot.row_end, checked_add(slot.offset, slot.size, &end) ? end : slot.offset};
   };
-  // Whole appends only: step back over chunks of one that has no END yet.
-  std::uint64_t n = tail.unbroken_chunks;
-  while (n > tail.durable_chunks && !slot_at(n - 1)->has(slot_flags::kEnd)) --n;
-  CommittedEnd end{n, 0, std::min(n, tail.durable_chunks)};
-  if (n > 0 && tail.clean) end.rows = tail.rows;
-  for (std::uint64_t chunk = n; chunk > 0 && !tail.clean; --chunk) {
-    const auto slot = slot_at(chunk - 1);
-    if (!slot) continue;  // damaged: the one before says what it can
-    end.rows = slot->row_end;
-    break;
+  if (chunks == 0) return {};
+  if (const auto last = read_slots(chunks - 1, 1).front()) return up_to(*last);
+  const std::uint64_t k = geometry_.block_of(chunks - 1);
+  const auto next = slot_at(k, chunks - geometry_.first_chunk(k));
+  if (next && !next->is_chunk()) return {next->row_end, next->offset};
+  const Bytes record = next ? record_of(chunks, *next) : Bytes{};
+  const std::uint32_t next_rows = record.empty() ? 0 : load<std::uint32_t>(record.data() + kRecordFixedBytes);
+  if (next_rows > 0 && next_rows <= next->row_end) return {next->row_end - next_rows, next->offset};
+  for (std::uint64_t chunk = chunks - 1; chunk > 0; --chunk) {
+    if (const auto slot = read_slots(chunk - 1, 1).front()) return up_to(*slot);
   }
-  return end;
+  return {};
+}
+
+Bytes BlockWalk::record_of(std::uint64_t chunk, const Slot& slot) const {
+  const std::uint64_t file_bytes = storage_.size();
+  if (slot.size < kMinRecordBytes || slot.offset > file_bytes || slot.size > file_bytes - slot.offset)
+    return {};
+  const Bytes record = storage_.copy_at(slot.offset, slot.size, scratch(Stage::Record));
+  if (record.size() != slot.size) return {};
+  const Bytes checked = record.first(slot.size - kRecordCheckBytes);
+  const auto stored = load<std::uint32_t>(record.data() + checked.size());
+  const bool holds =
+      stored == slot.record_check && stored == check32(CheckDomain::Record, salt_, chunk, checked);
+  return holds ? record : Bytes{};
+}
+
+bool BlockWalk::goes_on_at(std::uint64_t chunk) const {
+  const std::uint64_t k = blocks_.size() - 1;
+  if (blocks_[k].plain) return false;
+  const std::uint64_t position = chunk - geometry_.first_chunk(k);
+  const auto count = static_cast<std::size_t>(
+      std::min<std::uint64_t>(kLookSlots, std::uint64_t{geometry_.capacity(k)} + 1 - position));
+  const Bytes bytes = storage_.copy_at(slot_offset(k, position), count * kSlotBytes, scratch(Stage::Record));
+  for (std::size_t i = 0; (i + 1) * kSlotBytes <= bytes.size(); ++i) {
+    const std::byte* const slot = bytes.data() + i * kSlotBytes;
+    if (is_zero_slot(slot)) continue;
+    if (i > 0 || !is_commit_at(parse_slot(slot, salt_, key_of(k, position)), position)) return true;
+  }
+  return false;
 }
 
 }  // namespace cdd

@@ -42,24 +42,36 @@ class BlockWalk {
   // The chunks lie in blocks walked so far.
   std::vector<std::optional<Slot>> read_slots(std::uint64_t first, std::size_t count) const;
 
-  // The committed end, from the tail block. A clean file costs a binary search, another a scan of that block.
+  // Where the index ends: found from behind, since the last proof decides. A proof is a slot that says that
+  // all before it was durable: the clean-close slot, or a SYNCED one.
+  struct Tail {
+    std::uint64_t durable_chunks = 0;   // before the last proof: what is wrong with them is damage
+    std::uint64_t unbroken_chunks = 0;  // and those whose slots hold behind it
+    std::uint64_t whole_chunks = 0;     // and of those up to the last END, so many a reader may show
+    bool clean = false;                 // the proof is a clean-close slot: nothing behind it counts
+    std::uint64_t end = 0;              // clean: where the file ends
+  };
+  // Costs a binary search when nothing follows a clean-close slot, else a scan of the last block, or of more
+  // when that has no proof.
+  Tail find_tail() const;
+
+  // What a reader may show.
   CommittedEnd find_end() const;
 
-  // Every chunk slot of the tail block up to what find_end's rules call its end, damaged ones empty, and
-  // before any step back to the last END. What recovery starts from.
-  struct Tail {
-    std::vector<std::optional<Slot>> slots;
-    bool clean = false;      // the last writer closed the file
-    std::uint64_t end = 0;   // clean: the offset where the file ends
-    std::uint64_t rows = 0;  // clean: of the file
-    // Chunks before the last proof, a SYNCED slot or the clean-close slot: they were on disk when it was
-    // written.
-    std::uint64_t durable_chunks = 0;
-    // Chunks until the first slot that does not hold and was not durable. It may be in a block before this
-    // one.
-    std::uint64_t unbroken_chunks = 0;
+  // How many rows the first `chunks` chunks have and where their records end. When the last of them has no
+  // slot that holds, what stands behind it tells.
+  struct Extent {
+    std::uint64_t rows = 0;
+    std::uint64_t end = 0;
   };
-  Tail scan_tail() const;
+  Extent extent_of(std::uint64_t chunks) const;
+
+  // The record of a chunk, empty unless it is there and its check holds.
+  Bytes record_of(std::uint64_t chunk, const Slot& slot) const;
+
+  // Whether the index seems to go on at or behind the place of this chunk of the last block: something stands
+  // there that is neither zeros nor the clean-close slot.
+  bool goes_on_at(std::uint64_t chunk) const;
 
   // Forgets the blocks in which none of the first `chunks` chunks is: a writer that takes back an append
   // gives its successor's blocks other places.
@@ -80,8 +92,12 @@ class BlockWalk {
   bool has_header(std::uint64_t offset, std::uint64_t k) const;
   bool has_first_slot(std::uint64_t offset, std::uint64_t k) const;
   void add_block(std::uint64_t offset, std::uint64_t row_begin);
+  std::uint64_t key_of(std::uint64_t k, std::uint64_t position) const noexcept {
+    return position == geometry_.capacity(k) ? kLinkKey | k : geometry_.first_chunk(k) + position;
+  }
+  std::optional<Slot> slot_at(std::uint64_t k, std::uint64_t position) const;
   std::optional<Tail> find_clean_tail() const;
-  void find_proof(Tail& tail) const;
+  bool look_back(std::uint64_t k, std::uint64_t position, const std::byte* slot, Tail& tail) const;
   std::uint64_t slot_offset(std::uint64_t k, std::uint64_t position) const noexcept {
     return blocks_[k].offset + kBlockHeaderBytes + kSlotBytes * position;
   }

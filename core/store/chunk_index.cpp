@@ -159,36 +159,36 @@ bool ChunkIndex::refresh() {
   const BlockGeometry& geometry = walk_.geometry();
   const std::uint64_t before = chunks();
   walk_.forget_blocks_after(before);
-  std::uint64_t next = before;  // chunks seen; those up to the last END are whole appends
-  std::uint64_t chunks = before;
-  std::uint64_t rows = this->rows();
-  std::uint64_t durable_chunks = this->durable_chunks();
-  for (bool more = true; more;) {
+  CommittedEnd end{before, this->rows(), this->durable_chunks()};
+  for (std::uint64_t next = before;;) {  // chunks seen; those up to the last END are whole appends
     if (next == geometry.first_chunk(walk_.blocks().size()) && !walk_.follow_link()) break;
     const std::uint64_t block_end = geometry.first_chunk(walk_.blocks().size());
     const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kRefreshSlots, block_end - next));
     const auto slots = walk_.read_slots(next, count);
-    std::size_t durable = 0;  // a SYNCED slot proves those before it: where they are invalid, it is by damage
-    for (std::size_t i = 0; i < count; ++i) {
-      if (slots[i] && slots[i]->has(slot_flags::kSynced)) durable = i;
-    }
     std::size_t i = 0;
-    for (; i < count && (slots[i] || i < durable); ++i) {
-      if (!slots[i]) continue;
-      if (slots[i]->has(slot_flags::kSynced)) durable_chunks = next + i;
-      if (!slots[i]->has(slot_flags::kEnd)) continue;
-      chunks = next + i + 1;
-      rows = std::max(rows, slots[i]->row_end);
+    for (; i < count && slots[i]; ++i) {
+      if (slots[i]->has(slot_flags::kSynced)) end.durable_chunks = next + i;
+      if (slots[i]->has(slot_flags::kEnd)) end = {next + i + 1, slots[i]->row_end, end.durable_chunks};
     }
     next += i;
-    more = i == count;
+    if (i == count) continue;
+    if (walk_.goes_on_at(next)) look_behind_damage(end);
+    break;
   }
-  if (chunks == before) return false;
-  durable_chunks_.store(std::min(durable_chunks, chunks), std::memory_order_release);
+  if (end.chunks == before) return false;
+  durable_chunks_.store(std::min(end.durable_chunks, end.chunks), std::memory_order_release);
   // In this order: whoever sees the rows finds their chunks.
-  chunks_.store(chunks, std::memory_order_release);
-  rows_.store(rows, std::memory_order_release);
+  chunks_.store(end.chunks, std::memory_order_release);
+  rows_.store(std::max(this->rows(), end.rows), std::memory_order_release);
   return true;
+}
+
+// A slot that does not hold is being written, or damaged: then a proof stands behind it, maybe far away.
+void ChunkIndex::look_behind_damage(CommittedEnd& end) {
+  while (walk_.follow_link()) {
+  }
+  const CommittedEnd found = walk_.find_end();
+  if (found.chunks > end.chunks) end = found;
 }
 
 }  // namespace cdd

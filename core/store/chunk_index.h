@@ -73,6 +73,7 @@ class ChunkIndex {
   const Page& load_page(std::uint64_t page, std::uint64_t chunks) const;
   std::atomic<Page*>& page_pointer(std::uint64_t page) const;
   void fill_page(Page& page, std::uint64_t first, std::uint32_t count) const;
+  void look_behind_damage(CommittedEnd& end);
   std::uint64_t page_of_row(std::uint64_t row, std::uint64_t chunks) const;
 
   mutable std::mutex mutex_;  // guards walk_ and the making and filling of pages

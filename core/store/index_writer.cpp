@@ -33,7 +33,8 @@ void IndexWriter::add_block() {
   storage_->write_at(offset, header);
   if (k > 0) {
     std::byte link[kSlotBytes];
-    put_slot({offset, at_.rows, 0, 0, slot_flags::kLink}, salt_, kLinkKey | (k - 1), link);
+    const std::uint32_t synced = at_.synced ? slot_flags::kSynced : 0;
+    put_slot({offset, at_.rows, 0, 0, slot_flags::kLink | synced}, salt_, kLinkKey | (k - 1), link);
     storage_->write_at(slot_offset(k - 1, geometry_.capacity(k - 1)), link);
     unsealed_.push_back(k - 1);
   }
@@ -85,6 +86,11 @@ std::size_t IndexWriter::append_run(Bytes records, const PendingChunk* chunks, s
 }
 
 void IndexWriter::commit() {
+  make_durable();
+  put_proof();
+}
+
+void IndexWriter::make_durable() {
   try {
     storage_->sync();
     at_.synced = true;
@@ -111,7 +117,9 @@ void IndexWriter::seal_full_blocks() {
   unsealed_.clear();
 }
 
-// In the next free position, which in a full block is its link's.
+// In the next free position, which in a full block is its link's. It proves that all before it is durable, so
+// it may only follow a sync, and is not synced itself: what follows it overwrites it, with a slot that proves
+// as much.
 void IndexWriter::put_close_slot() {
   const std::uint64_t k = last_block();
   const std::uint64_t position = at_.chunks - geometry_.first_chunk(k);
@@ -122,8 +130,17 @@ void IndexWriter::put_close_slot() {
   storage_->write_at(slot_offset(k, position), out);
 }
 
+// A disk that is full may refuse it, or take a part. All is durable without it: then only damage cannot be
+// told from a crash, as long as nothing follows.
+void IndexWriter::put_proof() {
+  try {
+    put_close_slot();
+  } catch (const Error&) {
+  }
+}
+
 void IndexWriter::close() {
-  commit();
+  make_durable();
   try {
     put_close_slot();
     storage_->sync();
@@ -156,18 +173,22 @@ void IndexWriter::roll_back() noexcept {
 }
 
 // Readers never saw these slots, for none of them is followed by an END; a later writer must not see them
-// either, so their removal is durable before anything new is written.
+// either, so their removal is durable before anything new is written. The proof of what is durable, which
+// they may have overwritten, is back first.
 void IndexWriter::undo() {
   at_ = whole_;
   blocks_.resize(at_.blocks);
   std::erase_if(unsealed_, [&](std::uint64_t k) { return k + 1 >= at_.blocks; });
-  clear_slots(last_block(), at_.chunks - geometry_.first_chunk(last_block()));
+  const bool is_proven = at_.synced;
+  if (is_proven) put_proof();
+  clear_slots(last_block(), at_.chunks - geometry_.first_chunk(last_block()) + (is_proven ? 1 : 0));
   storage_->truncate(std::max(at_.end, blocks_.back() + geometry_.block_bytes(last_block())));
   storage_->sync();
   at_.synced = true;
   whole_ = at_;
   in_append_ = false;
   committed_chunks_ = at_.chunks;
+  if (!is_proven) put_proof();
 }
 
 }  // namespace cdd

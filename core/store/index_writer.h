@@ -29,7 +29,8 @@ class IndexWriter {
   static IndexWriter create(Storage& storage, const Metadata& metadata, std::uint64_t first_block);
 
   // Takes over an existing file whose lock is held: keeps every committed chunk and whatever whole appends
-  // survived, removes the rest, syncs. Idempotent. Throws Truncated, Unsupported or Io.
+  // survived, removes the rest, syncs, leaves a clean-close slot. Idempotent. Throws Truncated, Unsupported
+  // or Io.
   static IndexWriter recover(Storage& storage, const Metadata& metadata, std::uint64_t first_block);
 
   // Writes the records, then their slots. `last` marks the end of one append: only then do readers see it.
@@ -40,11 +41,11 @@ class IndexWriter {
   // fails.
   void roll_back() noexcept;
 
-  // Makes everything appended durable, then seals full blocks. A failure poisons: what reached the disk is
-  // then unknown.
+  // Makes everything appended durable, seals full blocks, and writes the clean-close slot that proves it,
+  // which the next append overwrites. A failure poisons: what reached the disk is then unknown.
   void commit();
 
-  // commit(), then the clean-close slot, durable.
+  // The same, and the clean-close slot is durable, too.
   void close();
 
   bool is_poisoned() const noexcept { return poisoned_; }
@@ -72,7 +73,9 @@ class IndexWriter {
   bool is_block_full() const noexcept { return at_.chunks == geometry_.first_chunk(blocks_.size()); }
   void add_block();
   std::size_t append_run(Bytes records, const PendingChunk* chunks, std::size_t count, bool last);
+  void make_durable();
   void put_close_slot();
+  void put_proof();
   void seal_full_blocks();
   void undo();
   void clear_slots(std::uint64_t block, std::uint64_t from_position);

@@ -54,7 +54,7 @@ class Slots {
     End end;
     for (std::uint64_t k = blocks_.size(); k-- > 0 && end.chunks == 0 && !end.closed;) {
       const std::uint64_t positions = std::uint64_t{geometry_.capacity(k)} + 1;
-      for (std::uint64_t at = 0; at < positions && blocks_[k] != 0; at += kScanSlots) {
+      for (std::uint64_t at = 0; at < positions && blocks_[k] != 0 && !end.closed; at += kScanSlots) {
         scan(k, at, static_cast<std::size_t>(std::min<std::uint64_t>(kScanSlots, positions - at)), end);
       }
     }
@@ -83,6 +83,7 @@ class Slots {
       const bool closed = slot->has(slot_flags::kCommit);
       if (closed && slot->record_check != position) continue;
       end = {closed ? chunk : chunk + 1, slot->row_end, closed};
+      if (closed) return;  // what stands behind it never was
     }
   }
 

@@ -66,10 +66,11 @@ void copy_records(const Storage& from, const Header& header, const RowLayout& la
   index.close();
 }
 
-Salvage repair_file(const std::string& path, const std::string& output, bool replace) {
-  const auto from = open_source(path);
+Salvage repair_file(const std::string& path, const std::string& output, bool replace,
+                    std::uint64_t max_chunk_raw_bytes) {
+  const auto from = FileStorage::open(path, FileStorage::Access::ReadAlone);
   const auto to = FileStorage::create(output, replace);
-  Salvage found = salvage(*from);
+  Salvage found = salvage(*from, max_chunk_raw_bytes);
   copy_records(*from, found.header, found.layout, found.records, *to);
   to->publish();
   return found;

@@ -18,8 +18,10 @@ namespace cdd {
 void copy_records(const Storage& from, const Header& header, const RowLayout& layout,
                   std::span<const WholeRecord> records, Storage& to);
 
-// A new file with every whole record of a damaged one.
-Salvage repair_file(const std::string& path, const std::string& output, bool replace);
+// A new file with every whole record of a damaged one, which no writer may have open. Records of more raw
+// bytes than `max_chunk_raw_bytes` are no records.
+Salvage repair_file(const std::string& path, const std::string& output, bool replace,
+                    std::uint64_t max_chunk_raw_bytes = kMaxChunkRawBytes);
 
 // A new file with the first `rows` rows. Their chunks are verified and kept as they are, but the last one if
 // it is cut.

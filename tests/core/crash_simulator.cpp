@@ -180,8 +180,11 @@ void CrashSimulator::check_recovery(const Image& image, const Promise& promise, 
   session.close();
   expect_all(storage, session.now().rows, "after recovery, appends and close");
   const Header header = read_header(*storage);
-  if (!BlockWalk(*storage, header.metadata, header.first_block).scan_tail().clean)
-    violated("closed and not clean");
+  const BlockWalk walk(*storage, header.metadata, header.first_block);
+  if (!walk.find_tail().clean) violated("closed and not clean");
+  for (std::uint64_t k = 0; k + 1 < walk.blocks().size(); ++k) {
+    if (!walk.is_sealed(k)) violated("closed, and block " + std::to_string(k) + " is not sealed");
+  }
 
   const bool wanted = static_cast<double>(nested_) < options_.nested_share * static_cast<double>(states_);
   if (depth == 0 ? wanted : wanted && random_() % 64 == 0) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/format/constants.h"
 #include "core/storage/storage.h"
 
 namespace cdd {
@@ -31,6 +32,8 @@ class FaultyStorage final : public Storage {
   }
   void repair() { armed_ = false; }
   bool has_failed() const { return failures_ > 0; }
+  // Whether the last write that failed was that of a clean-close slot.
+  bool has_failed_at_proof() const { return failed_at_proof_; }
 
   Bytes read_at(std::uint64_t offset, std::size_t n, Scratch& scratch) const override {
     if (fails(Fault::Call::Read)) fail_io(fault_.os_errno, "cannot read");
@@ -39,6 +42,9 @@ class FaultyStorage final : public Storage {
   using Storage::write_at;
   void write_at(std::uint64_t offset, std::span<const Bytes> parts) override {
     if (!fails(Fault::Call::Write)) return inner_->write_at(offset, parts);
+    failed_at_proof_ =
+        parts.size() == 1 && parts[0].size() == kSlotBytes &&
+        load<std::uint32_t>(parts[0].data() + 24) == (slot_flags::kCommit | slot_flags::kSynced);
     if (fault_.half) {
       std::vector<std::byte> all;
       for (const Bytes part : parts) all.insert(all.end(), part.begin(), part.end());
@@ -77,6 +83,7 @@ class FaultyStorage final : public Storage {
   mutable bool armed_ = false;
   mutable int left_ = 0;
   mutable int failures_ = 0;
+  bool failed_at_proof_ = false;
 };
 
 }  // namespace cdd

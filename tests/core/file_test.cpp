@@ -1,82 +1,26 @@
-// FileStorage above system calls that are interrupted, cut short or refused. The calls are replaced by
-// functions of the same name in this program, which the loader prefers to the C library's; Linux only.
+// FileStorage above system calls that are interrupted, cut short or refused, and processes that are killed
+// between any two of them: a new file, and one that truncate, compact or repair make, is there whole or not
+// at all, and the old one stays until then.
 #include <gtest/gtest.h>
+
+#include "tests/core/failing_calls.h"
 
 #if defined(__linux__)
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
 #include <vector>
 
-#include "core/storage/file.h"
 #include "core/store/reader.h"
+#include "core/store/rewrite.h"
 #include "core/store/writer.h"
-
-namespace {
-
-enum class Call { Read, Write, Sync, Truncate, Lock };
-
-// What happens to the calls of this thread.
-struct Plan {
-  bool armed = false;
-  Call call = Call::Read;
-  int os_errno = 0;  // 0: the call does part of its work
-  bool every_other =
-      false;  // interrupts and short counts: each call again and again; else call number `left`, once
-  int left = 0;
-  int failures = 0;
-};
-thread_local Plan plan;
-
-bool strikes(Call call) {
-  if (!plan.armed || plan.call != call) return false;
-  if (plan.every_other) {
-    plan.left ^= 1;
-    if (plan.left == 0) return false;
-  } else if (plan.left-- != 0) {
-    return false;
-  }
-  ++plan.failures;
-  if (plan.os_errno != 0) errno = plan.os_errno;
-  return true;
-}
-
-}  // namespace
-
-extern "C" {
-ssize_t pread(int fd, void* out, size_t n, off_t at) {
-  if (strikes(Call::Read)) {
-    if (plan.os_errno != 0) return -1;
-    n = (n + 1) / 2;
-  }
-  return syscall(SYS_pread64, fd, out, n, at);
-}
-ssize_t pwritev(int fd, const iovec* parts, int count, off_t at) {
-  if (strikes(Call::Write)) {
-    if (plan.os_errno != 0) return -1;
-    const iovec part{parts[0].iov_base, (parts[0].iov_len + 1) / 2};
-    return syscall(SYS_pwritev, fd, &part, 1, at, 0);
-  }
-  return syscall(SYS_pwritev, fd, parts, count, at, 0);
-}
-int fdatasync(int fd) { return strikes(Call::Sync) ? -1 : static_cast<int>(syscall(SYS_fdatasync, fd)); }
-int fsync(int fd) { return strikes(Call::Sync) ? -1 : static_cast<int>(syscall(SYS_fsync, fd)); }
-int ftruncate(int fd, off_t size) noexcept {
-  return strikes(Call::Truncate) ? -1 : static_cast<int>(syscall(SYS_ftruncate, fd, size));
-}
-int flock(int fd, int operation) noexcept {
-  // Letting go is followed by a close, which lets go as well: its failure has no effect to look for.
-  const bool refused = operation != LOCK_UN && strikes(Call::Lock);
-  return refused ? -1 : static_cast<int>(syscall(SYS_flock, fd, operation));
-}
-}
 
 namespace cdd {
 namespace {
@@ -98,7 +42,7 @@ class File : public testing::Test {
     std::filesystem::create_directories(folder_);
   }
   ~File() override {
-    plan = {};
+    call_plan = {};
     std::filesystem::remove_all(folder_);
   }
 
@@ -132,28 +76,31 @@ class File : public testing::Test {
   std::vector<std::uint32_t> all_ = rows_of(40);
 };
 
+constexpr SystemCall kCalls[] = {SystemCall::Read,     SystemCall::Write, SystemCall::Sync,
+                                 SystemCall::Truncate, SystemCall::Lock,  SystemCall::Name};
+
 TEST_F(File, InterruptedAndShortCallsAreGoneOnWith) {
   const struct {
-    Call call;
+    SystemCall call;
     int os_errno;
-  } nuisances[] = {{Call::Read, EINTR}, {Call::Read, 0},     {Call::Write, EINTR},
-                   {Call::Write, 0},    {Call::Lock, EINTR}, {Call::Truncate, EINTR}};
+  } nuisances[] = {{SystemCall::Read, EINTR}, {SystemCall::Read, 0},     {SystemCall::Write, EINTR},
+                   {SystemCall::Write, 0},    {SystemCall::Lock, EINTR}, {SystemCall::Truncate, EINTR}};
   for (const auto& nuisance : nuisances) {
-    plan = {true, nuisance.call, nuisance.os_errno, true, 0, 0};
+    call_plan = {true, nuisance.call, nuisance.os_errno, true};
     write();
     read();
-    EXPECT_GT(plan.failures, 0);
-    plan = {};
+    EXPECT_GT(call_plan.failures, 0);
+    call_plan = {};
     read();
   }
 }
 
 TEST_F(File, RefusedCallsAreErrorsAndLeaveTheOldFileOrTheNewOne) {
   int points = 0;
-  for (const Call call : {Call::Read, Call::Write, Call::Sync, Call::Truncate, Call::Lock}) {
+  for (const SystemCall call : kCalls) {
     for (const int os_errno : {EIO, ENOSPC}) {
       for (int nth = 0;; ++nth) {
-        plan = {true, call, os_errno, false, nth, 0};
+        call_plan = {true, call, os_errno, false, nth};
         bool failed = false;
         try {
           write();
@@ -162,8 +109,8 @@ TEST_F(File, RefusedCallsAreErrorsAndLeaveTheOldFileOrTheNewOne) {
           EXPECT_EQ(error.os_errno(), os_errno) << error.what();
           failed = true;
         }
-        const bool struck = plan.failures > 0;
-        plan = {};
+        const CallPlan done = call_plan;
+        call_plan = {};
         EXPECT_TRUE(is_folder_clean()) << "a temporary file was left behind";
         if (std::filesystem::exists(path_)) {
           EXPECT_NO_THROW(Writer::open_file(path_, {})->close());
@@ -175,15 +122,153 @@ TEST_F(File, RefusedCallsAreErrorsAndLeaveTheOldFileOrTheNewOne) {
         }
         ASSERT_FALSE(HasFailure()) << "call " << static_cast<int>(call) << ", error " << os_errno
                                    << ", number " << nth;
-        if (!struck) break;
-        // The sync of the directory is the one call whose failure says nothing about the file.
-        EXPECT_TRUE(failed || call == Call::Sync);
+        if (done.failures == 0) break;
+        // The sync of the directory says nothing about the file, nor does the proof after a commit.
+        EXPECT_TRUE(failed || call == SystemCall::Sync || done.at_proof);
         ++points;
       }
     }
   }
   EXPECT_GT(points, 100);
   RecordProperty("points", points);
+}
+
+using Contents = std::vector<char>;
+
+Contents contents_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Work that makes a file, a new one or one in the place of `path_`, and how many of the rows it then has.
+struct Making {
+  const char* name;
+  bool in_place;
+  std::uint64_t rows;
+  std::function<void(const std::string& path, const std::string& output)> work;
+};
+
+const Making kMakings[] = {
+    {"create", false, 0, [](auto&, auto& output) { Writer::create_file(output, false, {})->close(); }},
+    {"replace", true, 0, [](auto& path, auto&) { Writer::create_file(path, true, {})->close(); }},
+    {"truncate in place", true, 19, [](auto& path, auto&) { truncate_file(path, path, true, 19); }},
+    {"truncate", false, 19, [](auto& path, auto& output) { truncate_file(path, output, false, 19); }},
+    {"compact in place", true, 40, [](auto& path, auto&) { compact_file(path, path, true, false, {}); }},
+    {"compact", false, 40, [](auto& path, auto& output) { compact_file(path, output, false, false, {}); }},
+    {"repair", false, 40, [](auto& path, auto& output) { repair_file(path, output, false); }},
+};
+
+class Rewrite : public File {
+ protected:
+  Rewrite() {
+    write();
+    before_ = contents_of(path_);
+  }
+  // The file as it was before, or as `making` makes it; returns which.
+  bool is_made(const Making& making, bool said_so) {
+    const std::string& made_path = making.in_place ? path_ : output_;
+    const bool made = making.in_place ? contents_of(path_) != before_ : std::filesystem::exists(output_);
+    EXPECT_TRUE(made || !said_so);
+    EXPECT_TRUE(making.in_place || contents_of(path_) == before_);
+    if (made) {
+      Writer::open_file(made_path, {})->close();  // no lock is left
+      const Reader reader(FileStorage::open(made_path, FileStorage::Access::Read));
+      EXPECT_EQ(reader.rows(), making.rows);
+      std::vector<std::uint32_t> found(reader.rows() * kDims[0]);
+      if (making.rows > 0) reader.read_into({0, making.rows}, std::as_writable_bytes(std::span(found)));
+      EXPECT_TRUE(std::equal(found.begin(), found.end(), all_.begin()));
+    }
+    return made;
+  }
+  void restore() {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    std::ofstream(path_, std::ios::binary)
+        .write(before_.data(), static_cast<std::streamsize>(before_.size()));
+  }
+
+  std::string output_ = (folder_ / "made.cdd").string();
+  Contents before_;
+};
+
+TEST_F(Rewrite, RefusedCallsLeaveTheOldFileOrTheNewOne) {
+  int points = 0;
+  for (const Making& making : kMakings) {
+    for (const SystemCall call : kCalls) {
+      for (const int os_errno : {EIO, ENOSPC}) {
+        for (int nth = 0;; ++nth) {
+          restore();
+          call_plan = {true, call, os_errno, false, nth};
+          bool failed = false;
+          try {
+            making.work(path_, output_);
+          } catch (const Error& error) {
+            EXPECT_EQ(error.code(), ErrorCode::Io) << error.what();
+            EXPECT_EQ(error.os_errno(), os_errno) << error.what();
+            failed = true;
+          }
+          const CallPlan done = call_plan;
+          call_plan = {};
+          // A file that is created gets its name before it is closed.
+          const bool late = is_made(making, !failed) && failed;
+          EXPECT_TRUE(!late || making.rows == 0) << "failed, and there";
+          for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+            EXPECT_EQ(entry.path().extension(), ".cdd") << "a temporary file was left behind";
+          }
+          ASSERT_FALSE(HasFailure()) << making.name << ", call " << static_cast<int>(call) << ", error "
+                                     << os_errno << ", number " << nth;
+          if (done.failures == 0) break;
+          EXPECT_TRUE(failed || call == SystemCall::Sync || done.at_proof);
+          ++points;
+        }
+      }
+    }
+  }
+  EXPECT_GT(points, 300);
+  RecordProperty("points", points);
+}
+
+TEST_F(Rewrite, KilledProcessesLeaveTheOldFileOrTheNewOne) {
+  int points = 0;
+  for (const Making& making : kMakings) {
+    bool was_made = false;
+    for (int nth = 0;; ++nth) {
+      restore();
+      const pid_t child = ::fork();
+      if (child == 0) {
+        call_plan = {true, SystemCall::Any, 0, false, nth, true};
+        try {
+          making.work(path_, output_);
+        } catch (...) {
+          ::_exit(2);
+        }
+        ::_exit(1);
+      }
+      int status = 0;
+      ASSERT_EQ(::waitpid(child, &status, 0), child);
+      ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) < 2) << making.name << ", call " << nth;
+      const bool finished = WEXITSTATUS(status) == 1;
+      const bool made = is_made(making, finished);
+      EXPECT_TRUE(made || !was_made) << "made, and then not";
+      was_made = made;
+      ASSERT_FALSE(HasFailure()) << making.name << ", killed at call " << nth;
+      if (finished) break;
+      ++points;
+    }
+    EXPECT_TRUE(was_made);
+  }
+  EXPECT_GT(points, 100);
+  RecordProperty("points", points);
+}
+
+// What a power cut then leaves under the name is what was synced.
+TEST_F(Rewrite, FilesAreSyncedBeforeTheyGetTheirNames) {
+  for (const Making& making : kMakings) {
+    restore();
+    unsynced_names = 0;
+    making.work(path_, output_);
+    EXPECT_EQ(unsynced_names, 0) << making.name;
+  }
 }
 
 }  // namespace

@@ -195,5 +195,60 @@ TEST(Live, ReaderSurvivesAppendsThatAreTakenBack) {
   }
 }
 
+// A reader that follows meets slots that do not hold, in the last block it knows or behind its end, wiped or
+// with one bit flipped; the proof that they are damaged and not about to be written stands far behind them,
+// or only in the clean-close slot. It sees all that follows, and what is lost is an error.
+TEST(Live, ReaderPassesDamagedSlots) {
+  const std::uint64_t kSeen = 5;
+  for (const std::uint64_t first_capacity : {8u, 1024u}) {
+    for (const std::uint64_t damaged : {1u, 3u, 128u}) {
+      for (const bool wiped : {false, true}) {
+        for (const std::uint64_t from : {kSeen, kSeen + 1, std::uint64_t{70}}) {
+          WriterOptions options;
+          options.chunk_rows = 1;
+          options.first_capacity = static_cast<std::uint32_t>(first_capacity);
+          options.durability = Durability::Commit;
+          const auto memory = std::make_shared<MemoryStorage>();
+          const auto writer = Writer::create(memory, options);
+          append(*writer, 0, kSeen);
+          Reader reader(memory);
+          ASSERT_EQ(reader.rows(), kSeen);
+          append(*writer, kSeen, 500);
+          const Header header = read_header(*memory);
+          const BlockGeometry geometry = header.metadata.geometry();
+          const BlockWalk walk(*memory, header.metadata, header.first_block);
+          for (std::uint64_t chunk = from; chunk < from + damaged; ++chunk) {
+            const std::uint64_t k = geometry.block_of(chunk);
+            const std::uint64_t at = walk.blocks()[static_cast<std::size_t>(k)].offset + kBlockHeaderBytes +
+                                     kSlotBytes * (chunk - geometry.first_chunk(k));
+            std::byte slot[kSlotBytes]{};
+            Scratch buffer;
+            if (!wiped) std::copy_n(memory->read_at(at, kSlotBytes, buffer).data(), kSlotBytes, slot);
+            slot[5] ^= wiped ? std::byte{0} : std::byte{4};
+            memory->write_at(at, Bytes(slot));
+          }
+          EXPECT_NO_THROW(reader.refresh());
+          EXPECT_LT(reader.rows(), kSeen + 500);  // nothing tells yet
+          writer->flush();
+          EXPECT_TRUE(reader.refresh());
+          ASSERT_EQ(reader.rows(), kSeen + 500) << "from " << from << ", " << damaged << " slots";
+          std::uint64_t lost = 0;
+          for (std::uint64_t row = 0; row < reader.rows(); ++row) {
+            std::vector<std::uint64_t> found(kDims[0]);
+            try {
+              reader.read_into({row, 1}, std::as_writable_bytes(std::span(found)));
+              EXPECT_EQ(found, rows_from(row, 1));
+            } catch (const Error& error) {
+              EXPECT_EQ(error.code(), ErrorCode::Checksum);
+              ++lost;
+            }
+          }
+          EXPECT_EQ(lost, damaged);
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace cdd

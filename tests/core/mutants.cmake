@@ -33,24 +33,48 @@ cdd_add_mutant(SealBeforeSync core/store/index_writer.cpp
     whole_.synced = true;
     committed_chunks_ = at_.chunks;")
 
+cdd_add_mutant(ProofBeforeSync core/store/index_writer.cpp
+"    storage_->sync();
+    at_.synced = true;
+    whole_.synced = true;"
+"    put_close_slot();
+    storage_->sync();
+    at_.synced = true;
+    whole_.synced = true;")
+
+# A power cut kept the proof, and slots of the append that was to overwrite it.
+cdd_add_mutant(NoScrubBehindTheProof core/store/recovery.cpp
+"  writer.clear_slots(k, position + (tail.clean ? 1 : 0));"
+"  if (!tail.clean) writer.clear_slots(k, position);")
+
+cdd_add_mutant(LinkSyncedAlways core/store/index_writer.cpp
+"const std::uint32_t synced = at_.synced ? slot_flags::kSynced : 0;"
+"const std::uint32_t synced = slot_flags::kSynced;")
+
+cdd_add_mutant(RollBackProvenBeforeSync core/store/index_writer.cpp
+"  storage_->sync();
+  at_.synced = true;
+  whole_ = at_;"
+"  put_close_slot();
+  storage_->sync();
+  at_.synced = true;
+  whole_ = at_;")
+
+cdd_add_mutant(TornSealKept core/store/recovery.cpp
+"const bool is_sealed = clean ? has_whole_seal(found) :"
+"const bool is_sealed = clean ? has_whole_seal(found) || true :")
+
 cdd_add_mutant(NoScrubOfSlots core/store/index_writer.cpp
 "if (found.size() == bytes && std::memcmp(found.data(), kZeros, bytes) == 0) continue;"
 "if (found.size() <= bytes) continue;")
 
 cdd_add_mutant(RecoveryWithoutRecordCheck core/store/recovery.cpp
-"return stored == slot.record_check &&"
-"return stored != ~slot.record_check ||")
+"if (!slot || walk.record_of(chunk, *slot).empty()) break;"
+"if (!slot) break;")
 
 cdd_add_mutant(SyncedAlways core/store/index_writer.cpp
 "slot.flags = (next.synced ? slot_flags::kSynced : 0) |"
 "slot.flags = slot_flags::kSynced |")
-
-cdd_add_mutant(CommitBeforeSync core/store/index_writer.cpp
-"  commit();
-  try {
-    put_close_slot();"
-"  try {
-    put_close_slot();")
 
 cdd_add_mutant(LinkPastTheEndFatal core/store/block_walk.cpp
 "if (is_sealed(k)) {"
@@ -65,8 +89,8 @@ cdd_add_mutant(AcknowledgeBeforeSync core/store/index_writer.cpp
 
 cdd_add_mutant(NoSyncAfterRecovery core/store/recovery.cpp
 "  storage.sync();
-  return writer;"
-"  return writer;")
+  if (!tail.clean) writer.put_proof();"
+"")
 
 cdd_add_mutant(NoSlotCheck core/format/slot.cpp
 "if (stored != check32(CheckDomain::Slot, salt, key, {bytes, kCheckAt})) return"
@@ -74,5 +98,5 @@ cdd_add_mutant(NoSlotCheck core/format/slot.cpp
 
 # The link reached the disk, slots of the block it leads away from did not.
 cdd_add_mutant(StaleLink core/store/block_walk.cpp
-"    if (begin == 0) return;"
-"    if (begin <= first) return;")
+"  for (std::uint64_t k = blocks_.size(); k-- > 0 && !proven;) {"
+"  for (std::uint64_t k = blocks_.size(); k-- > blocks_.size() - 1 && !proven;) {")

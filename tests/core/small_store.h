@@ -19,7 +19,7 @@ struct SmallStore {
   std::vector<std::byte> image;      // of the file
   std::vector<PendingChunk> chunks;  // record_offset is that in the file
   std::uint64_t first_block = 0;
-  std::uint64_t proven_chunks = 0;  // those that a later slot of the file proves to be durable
+  std::uint64_t proven_chunks = 0;  // committed, as the clean-close slot or a later SYNCED one proves
 
   std::size_t chunk_bytes() const { return std::size_t{chunk_rows} * layout.row_bytes(); }
 };
@@ -90,9 +90,7 @@ inline SmallStore make_small_store(const RowLayout& layout, std::uint32_t chunk_
         {storage.size() - chunk.record_bytes, chunk.record_bytes, chunk.record_check, chunk_rows});
     if (++i % 3 == 0) writer.commit();
   }
-  // The last SYNCED slot is that of the first chunk after a commit; in a closed file the clean-close slot
-  // proves all.
-  made.proven_chunks = close ? chunks : (chunks - 1) / 3 * 3;
+  made.proven_chunks = close ? chunks : chunks / 3 * 3;
   if (close) writer.close();
   storage.visit([&](Bytes bytes) { made.image.assign(bytes.begin(), bytes.end()); });
   return made;
