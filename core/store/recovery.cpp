@@ -51,10 +51,6 @@ IndexWriter IndexWriter::recover(Storage& storage, const Metadata& metadata, std
   for (std::uint64_t i = 0; i <= k; ++i)
     writer.blocks_.push_back(walk.blocks()[static_cast<std::size_t>(i)].offset);
   const BlockWalk::Extent extent = walk.extent_of(kept);
-  if (tail.clean && tail.rows != extent.rows) {  // appended rows would have other numbers than readers see
-    fail(ErrorCode::Corrupt, "%s was closed with %llu rows, its chunks have %llu", storage.name().c_str(),
-         static_cast<unsigned long long>(tail.rows), static_cast<unsigned long long>(extent.rows));
-  }
   const std::uint64_t end = std::max({extent.end, tail.end, writer.blocks_.back() + geometry.block_bytes(k)});
   if (end > storage.size()) {
     fail(ErrorCode::Truncated, "%s was cut: its last chunk ends at 0x%llx, the file at 0x%llx",
