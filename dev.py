@@ -21,6 +21,7 @@ import time
 from pathlib import Path
 
 from tools import cross as cross_builds
+from tools import wheel as wheels
 from tools.debian import HIGHWAY, apt_install, as_root, build_libraries, distribution, installed
 from tools.shell import BUILD, DEPS, INSTALL_HINT, ROOT, fail, output, quietly, run, say, version_in
 
@@ -126,10 +127,10 @@ def build_wheel(folder: Path) -> Path:
     """A wheel in `folder`, compiled in the folder of the dev preset: the core is compiled once for both."""
     need_venv("build")
     # setuptools would pack what it finds in its folder, files deleted since included.
-    for old in [*folder.glob("cdd-*.whl"), *BUILD.glob("lib.*"), *BUILD.glob("bdist.*")]:
+    for old in [*wheels.glob(folder), *BUILD.glob("lib.*"), *BUILD.glob("bdist.*")]:
         shutil.rmtree(old) if old.is_dir() else old.unlink()
     pip("wheel", "--no-build-isolation", "--no-deps", "-w", folder, ROOT, CDD_BUILD_DIR=str(BUILD / "dev"))
-    return next(folder.glob("cdd-*.whl"))
+    return wheels.glob(folder)[0]
 
 
 def need_package() -> None:
@@ -201,15 +202,21 @@ def bench(options: argparse.Namespace) -> None:
     run(VENV_PYTHON, "-P", f"benchmarks/{[*named, 'read'][0]}.py", *peers, *options.rest[len(named) :])
 
 
-def wheel(_: argparse.Namespace) -> None:
+def wheel(options: argparse.Namespace) -> None:
     need_system()
     need_venv("wheel")
     say("building the wheel")
-    path = build_wheel(ROOT / "dist")
+    linux = sys.platform == "linux"
+    path = build_wheel(BUILD / "raw-wheel" if linux else ROOT / "dist")
+    if linux:
+        path = wheels.repair(VENV_PYTHON, path, ROOT / "dist")
     if "-abi3-" in path.name:
         say("abi3audit")
         quietly(VENV_PYTHON, "-m", "abi3audit", "--strict", path)
-    say(f"{path.relative_to(ROOT)} ({path.stat().st_size / 1e3:.0f} kB)")
+    if linux:
+        wheels.inspect(path)
+        wheels.test(path, ["test", *(["beside"] if options.beside else [])], options.rest)
+    say(f"pip install {path.relative_to(ROOT)}")
 
 
 def sanitize(_: argparse.Namespace) -> None:
@@ -229,7 +236,7 @@ COMMANDS = {
     bench: "run benchmarks/read.py, or the one named (bench long); further arguments go to it",
     lint: "check formatting, types and the project's rules",
     build: "build the core, its tests and the package",
-    wheel: "build a wheel into dist/ and audit it",
+    wheel: "build a self-contained wheel into dist/, audit it, test it; further arguments go to pytest",
     sanitize: "run the core's tests under sanitizers",
     cross: "run the core's tests for another platform or by another compiler",
 }
@@ -245,9 +252,12 @@ def main() -> None:
     commands.choices["lint"].add_argument("--fix", action="store_true", help="repair what can be repaired")
     commands.choices["lint"].add_argument("--tidy", action="store_true", help="clang-tidy too")
     commands.choices["bench"].add_argument("--peers", action="store_true", help="against other stores too")
+    commands.choices["wheel"].add_argument(
+        "--beside", action="store_true", help="in one process with PyArrow, PyTorch and numba too"
+    )
     commands.choices["cross"].add_argument("target", choices=cross_builds.TARGETS)
     options, rest = parser.parse_known_args()
-    if rest and options.command not in ("demo", "test", "bench"):
+    if rest and options.command not in ("demo", "test", "bench", "wheel"):
         parser.error(f"unknown arguments: {' '.join(rest)}")
     options.rest = rest
     if shutil.which("ccache"):
