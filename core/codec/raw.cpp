@@ -20,7 +20,8 @@ void decode_rows_into(const RowLayout& layout, std::uint32_t n_rows, std::uint64
   if (payload.size() != row_bytes * n_rows) {
     fail(ErrorCode::Corrupt, "raw payload of %zu bytes, expected %zu", payload.size(), row_bytes * n_rows);
   }
-  std::memcpy(out, payload.data() + range.first * row_bytes, range.count * row_bytes);
+  const RowSpan part(range);
+  std::memcpy(out, payload.data() + part.first * row_bytes, part.count * row_bytes);
 }
 
 }  // namespace

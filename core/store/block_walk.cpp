@@ -51,7 +51,7 @@ void BlockWalk::forget_blocks_after(std::uint64_t chunks) {
 }
 
 bool BlockWalk::follow_link() {
-  const std::uint64_t k = blocks_.size() - 1;
+  const std::size_t k = blocks_.size() - 1;
   const std::optional<Successor> next = successor_of(k);
   if (!next) return false;
   const std::uint64_t size = storage_.size();
@@ -81,7 +81,7 @@ bool BlockWalk::follow_link() {
   return true;
 }
 
-std::optional<BlockWalk::Successor> BlockWalk::successor_of(std::uint64_t k) const {
+std::optional<BlockWalk::Successor> BlockWalk::successor_of(std::size_t k) const {
   const Block& block = blocks_[k];
   if (block.plain) {
     if (block.plain->next == 0) return std::nullopt;
@@ -116,7 +116,7 @@ bool BlockWalk::has_first_slot(std::uint64_t offset, std::uint64_t k) const {
   return slot.size() == kSlotBytes && parse_slot(slot.data(), salt_, geometry_.first_chunk(k)).has_value();
 }
 
-bool BlockWalk::is_sealed(std::uint64_t k) const {
+bool BlockWalk::is_sealed(std::size_t k) const {
   if (blocks_[k].plain) return true;
   const auto block_bytes = static_cast<std::size_t>(geometry_.block_bytes(k));
   const Bytes block = storage_.copy_at(blocks_[k].offset, block_bytes, scratch(Stage::Record));
@@ -135,16 +135,19 @@ std::vector<std::optional<Slot>> BlockWalk::read_slots(std::uint64_t first, std:
     const std::uint64_t position = chunk - geometry_.first_chunk(k);
     const auto run = static_cast<std::size_t>(
         std::min<std::uint64_t>(count - slots.size(), geometry_.capacity(k) - position));
-    if (k < blocks_.size() && blocks_[k].plain) {
-      const auto& plain = blocks_[k].plain->slots;
+    const bool known = k < blocks_.size();
+    const auto block = static_cast<std::size_t>(known ? k : 0);
+    if (known && blocks_[block].plain) {
+      const auto& plain = blocks_[block].plain->slots;
+      const auto at = static_cast<std::size_t>(position);
       for (std::size_t i = 0; i < run; ++i) {
-        slots.push_back(position + i < plain.size() ? std::optional(plain[position + i]) : std::nullopt);
+        slots.push_back(at + i < plain.size() ? std::optional(plain[at + i]) : std::nullopt);
       }
       continue;
     }
-    const Bytes bytes = k < blocks_.size() ? storage_.copy_at(slot_offset(k, position), run * kSlotBytes,
-                                                              scratch(Stage::Record))
-                                           : Bytes{};
+    const Bytes bytes =
+        known ? storage_.copy_at(slot_offset(block, position), run * kSlotBytes, scratch(Stage::Record))
+              : Bytes{};
     for (std::size_t i = 0; i < run; ++i) {
       const bool there = (i + 1) * kSlotBytes <= bytes.size();
       slots.push_back(there ? chunk_slot(bytes.data() + i * kSlotBytes, salt_, chunk + i) : std::nullopt);
@@ -154,7 +157,7 @@ std::vector<std::optional<Slot>> BlockWalk::read_slots(std::uint64_t first, std:
 }
 
 std::optional<BlockWalk::Tail> BlockWalk::find_clean_tail() const {
-  const std::uint64_t k = blocks_.size() - 1;
+  const std::size_t k = blocks_.size() - 1;
   const std::uint32_t capacity = geometry_.capacity(k);
   const auto is_zero = [&](std::uint64_t position) {
     const Bytes bytes = storage_.copy_at(slot_offset(k, position), kSlotBytes, scratch(Stage::Record));
@@ -189,7 +192,7 @@ std::optional<BlockWalk::Tail> BlockWalk::find_clean_tail() const {
 }
 
 BlockWalk::Tail BlockWalk::scan_tail() const {
-  const std::uint64_t k = blocks_.size() - 1;
+  const std::size_t k = blocks_.size() - 1;
   Tail tail;
   if (blocks_[k].plain) {
     tail.slots.assign(blocks_[k].plain->slots.begin(), blocks_[k].plain->slots.end());
@@ -262,7 +265,7 @@ void BlockWalk::find_proof(Tail& tail) const {
 }
 
 CommittedEnd BlockWalk::find_end() const {
-  const std::uint64_t k = blocks_.size() - 1;
+  const std::size_t k = blocks_.size() - 1;
   std::optional<Tail> clean;
   if (!blocks_[k].plain) clean = find_clean_tail();
   const Tail tail = clean ? std::move(*clean) : scan_tail();

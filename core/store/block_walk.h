@@ -66,7 +66,7 @@ class BlockWalk {
   void forget_blocks_after(std::uint64_t chunks);
 
   // Whether block k's hash holds. Reads and hashes all of it.
-  bool is_sealed(std::uint64_t k) const;
+  bool is_sealed(std::size_t k) const;
 
   // Looks whether block `blocks().size() - 1`, full by now, got a successor, and adds it.
   bool follow_link();
@@ -76,13 +76,13 @@ class BlockWalk {
     std::uint64_t offset = 0;
     std::uint64_t row_begin = 0;
   };
-  std::optional<Successor> successor_of(std::uint64_t k) const;
+  std::optional<Successor> successor_of(std::size_t k) const;
   bool has_header(std::uint64_t offset, std::uint64_t k) const;
   bool has_first_slot(std::uint64_t offset, std::uint64_t k) const;
   void add_block(std::uint64_t offset, std::uint64_t row_begin);
   std::optional<Tail> find_clean_tail() const;
   void find_proof(Tail& tail) const;
-  std::uint64_t slot_offset(std::uint64_t k, std::uint64_t position) const noexcept {
+  std::uint64_t slot_offset(std::size_t k, std::uint64_t position) const noexcept {
     return blocks_[k].offset + kBlockHeaderBytes + kSlotBytes * position;
   }
 

@@ -96,8 +96,8 @@ IndexWriter IndexWriter::recover(Storage& storage, const Metadata& metadata, std
 // Slots may have survived a crash that took the header of their block, and seals may be torn. The last block
 // is open again, whatever it was.
 void IndexWriter::restore_headers(const BlockWalk& walk, bool clean) {
-  for (std::uint64_t k = 0; k < blocks_.size(); ++k) {
-    const std::uint64_t offset = blocks_[static_cast<std::size_t>(k)];
+  for (std::size_t k = 0; k < blocks_.size(); ++k) {
+    const std::uint64_t offset = blocks_[k];
     std::byte open[kBlockHeaderBytes];
     put_block_header(geometry_.block_bytes(k), open);
     const Bytes found = storage_->read_at(offset, kBlockHeaderBytes, scratch(Stage::Record));
