@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Everything a developer runs: python3 dev.py demo | test | bench | lint | build | wheel | sanitize | cross.
+"""Everything a developer runs: python3 dev.py demo | test | bench | lint | build | wheel | cross | ...
 
 Standard library only. Each command first brings what it needs: system packages (on Debian and Ubuntu;
 elsewhere it says what to install, or takes vcpkg's by CDD_VCPKG_ROOT), Highway in .deps/ where the
@@ -219,6 +219,20 @@ def wheel(options: argparse.Namespace) -> None:
     say(f"pip install {path.relative_to(ROOT)}")
 
 
+def sdist(_: argparse.Namespace) -> None:
+    need_system()
+    need_venv("build", "wheel")
+    say("building the source archive")
+    folder = ROOT / "dist"
+    for old in wheels.glob(folder, ".tar.gz"):
+        old.unlink()
+    quietly(VENV_PYTHON, "-m", "build", "--no-isolation", "--sdist", "--outdir", folder, ROOT)
+    (path,) = wheels.glob(folder, ".tar.gz")
+    say(f"building a wheel from {path.name} alone")
+    pip("wheel", "--no-build-isolation", "--no-deps", "-w", BUILD / "wheel-of-sdist", path)
+    say(f"{path.relative_to(ROOT)} ({path.stat().st_size / 1e3:.0f} kB)")
+
+
 def sanitize(_: argparse.Namespace) -> None:
     need_core("asan")
     say("core tests under AddressSanitizer and UndefinedBehaviorSanitizer")
@@ -237,6 +251,7 @@ COMMANDS = {
     lint: "check formatting, types and the project's rules",
     build: "build the core, its tests and the package",
     wheel: "build a self-contained wheel into dist/, audit it, test it; further arguments go to pytest",
+    sdist: "pack the sources into dist/ and build a wheel from the archive",
     sanitize: "run the core's tests under sanitizers",
     cross: "run the core's tests for another platform or by another compiler",
 }

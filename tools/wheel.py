@@ -23,8 +23,8 @@ def project_name() -> str:
     return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["name"]
 
 
-def glob(folder: Path) -> list[Path]:
-    return sorted(folder.glob(f"{re.sub('[-_.]+', '_', project_name())}-*.whl"))
+def glob(folder: Path, suffix: str = ".whl") -> list[Path]:
+    return sorted(folder.glob(f"{re.sub('[-_.]+', '_', project_name())}-*{suffix}"))
 
 
 def repair(python: Path, wheel: Path, folder: Path) -> Path:
