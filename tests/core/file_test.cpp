@@ -56,20 +56,28 @@ ssize_t pread(int fd, void* out, size_t n, off_t at) {
     if (plan.os_errno != 0) return -1;
     n = (n + 1) / 2;
   }
-  return syscall(SYS_pread64, fd, out, n, at);
+  const iovec part{out, n};
+  return preadv(fd, &part, 1, at);
 }
 ssize_t pwritev(int fd, const iovec* parts, int count, off_t at) {
   if (strikes(Call::Write)) {
     if (plan.os_errno != 0) return -1;
     const iovec part{parts[0].iov_base, (parts[0].iov_len + 1) / 2};
-    return syscall(SYS_pwritev, fd, &part, 1, at, 0);
+    return pwritev2(fd, &part, 1, at, 0);
   }
-  return syscall(SYS_pwritev, fd, parts, count, at, 0);
+  return pwritev2(fd, parts, count, at, 0);
 }
 int fdatasync(int fd) { return strikes(Call::Sync) ? -1 : static_cast<int>(syscall(SYS_fdatasync, fd)); }
 int fsync(int fd) { return strikes(Call::Sync) ? -1 : static_cast<int>(syscall(SYS_fsync, fd)); }
 int ftruncate(int fd, off_t size) noexcept {
-  return strikes(Call::Truncate) ? -1 : static_cast<int>(syscall(SYS_ftruncate, fd, size));
+  if (strikes(Call::Truncate)) return -1;
+#if defined(SYS_ftruncate64)
+  // 32-bit Arm: a number of 64 bits takes two registers, the first of them an even one.
+  return static_cast<int>(
+      syscall(SYS_ftruncate64, fd, 0, static_cast<long>(size), static_cast<long>(size >> 32)));
+#else
+  return static_cast<int>(syscall(SYS_ftruncate, fd, size));
+#endif
 }
 int flock(int fd, int operation) noexcept {
   // Letting go is followed by a close, which lets go as well: its failure has no effect to look for.
