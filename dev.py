@@ -23,10 +23,21 @@ from pathlib import Path
 from tools import cross as cross_builds
 from tools import wheel as wheels
 from tools.debian import HIGHWAY, apt_install, as_root, build_libraries, distribution, installed
-from tools.shell import BUILD, DEPS, INSTALL_HINT, ROOT, fail, output, quietly, run, say, version_in
-
-VENV = ROOT / ".venv"
-VENV_PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+from tools.shell import (
+    BUILD,
+    DEPS,
+    INSTALL_HINT,
+    ROOT,
+    VENV,
+    VENV_PYTHON,
+    fail,
+    group,
+    output,
+    quietly,
+    run,
+    say,
+    version_in,
+)
 
 HIGHWAY_MIN = (1, 2)
 CMAKE_MIN = (3, 25)
@@ -99,20 +110,17 @@ def need_highway() -> None:
 
 def need_venv(*groups: str) -> None:
     """.venv with these dependency groups of pyproject.toml."""
-    import tomllib  # here, so that an older Python gets as far as main() and its message
-
     if not output(str(VENV_PYTHON), "--version"):
         if distribution() and not importlib.util.find_spec("ensurepip"):
             apt_install(["python3-venv"])
         say(f"making .venv with Python {sys.version.split()[0]}")
         quietly(sys.executable, "-m", "venv", "--clear", VENV)
-    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
-    wanted = [group for group in groups if not is_stamped(VENV / f"{group}.stamp", "\n".join(listed[group]))]
+    wanted = [name for name in groups if not is_stamped(VENV / f"{name}.stamp", "\n".join(group(name)))]
     if wanted:
         say(f"installing Python packages for {', '.join(wanted)}")
-        pip("install", *sorted({package for group in wanted for package in listed[group]}))
-    for group in wanted:
-        (VENV / f"{group}.stamp").write_text("\n".join(listed[group]))
+        pip("install", *sorted({package for name in wanted for package in group(name)}))
+    for name in wanted:
+        (VENV / f"{name}.stamp").write_text("\n".join(group(name)))
 
 
 def need_core(preset: str) -> None:
@@ -241,7 +249,11 @@ def sanitize(_: argparse.Namespace) -> None:
 
 def cross(options: argparse.Namespace) -> None:
     need_system()
-    cross_builds.check(options.target)
+    if options.python:
+        need_venv("build")
+        cross_builds.check_python(options.target)
+    else:
+        cross_builds.check(options.target)
 
 
 COMMANDS = {
@@ -271,6 +283,9 @@ def main() -> None:
         "--beside", action="store_true", help="in one process with PyArrow, PyTorch and numba too"
     )
     commands.choices["cross"].add_argument("target", choices=cross_builds.TARGETS)
+    commands.choices["cross"].add_argument(
+        "--python", action="store_true", help="aarch64, armhf: the wheel, tested in a Python of that machine"
+    )
     options, rest = parser.parse_known_args()
     if rest and options.command not in ("demo", "test", "bench", "wheel"):
         parser.error(f"unknown arguments: {' '.join(rest)}")

@@ -9,22 +9,19 @@ import re
 import shutil
 import subprocess
 import sys
-import tomllib
 import zipfile
 from pathlib import Path
 
-from tools.shell import BUILD, ROOT, fail, output, quietly, run, say
+from tools.shell import BUILD, ROOT, fail, group, output, project, quietly, run, say
 
 IMPORT_RUNS = 9
 
 
-def project_name() -> str:
-    """The distribution's name; pyproject.toml is its one place. The import name is always cdd."""
-    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["name"]
-
-
 def glob(folder: Path, suffix: str = ".whl") -> list[Path]:
-    return sorted(folder.glob(f"{re.sub('[-_.]+', '_', project_name())}-*{suffix}"))
+    """Ours among the archives of a folder. The distribution's name has one place, pyproject.toml; it may come
+    to differ from the import name, which is always cdd."""
+    name = re.sub("[-_.]+", "_", project()["project"]["name"])
+    return sorted(folder.glob(f"{name}-*{suffix}"))
 
 
 def repair(python: Path, wheel: Path, folder: Path) -> Path:
@@ -74,8 +71,7 @@ def test(wheel: Path, groups: list[str], arguments: list[str]) -> None:
     python = folder / "bin/python"
     say(f"testing it in a new environment, {folder.relative_to(ROOT)}")
     quietly(sys.executable, "-m", "venv", "--clear", folder)
-    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
-    packages = sorted({package for group in groups for package in listed[group]})
+    packages = sorted({package for name in groups for package in group(name)})
     quietly(python, "-m", "pip", "--disable-pip-version-check", "install", wheel, *packages)
     module, package = import_milliseconds(python)
     say(f"import cdd: {package:.1f} ms after NumPy's, of which the compiled module takes {module:.1f} ms")
