@@ -71,6 +71,7 @@ TARGETS = {
         emulator=["/usr/lib/wine/wine64"],
     ),
     "clang": Target(packages=["clang"], each_target=True),
+    "debian13": Target(packages=["mmdebstrap"]),
     "gcc11": Target(packages=["g++-11"]),
     "targets": Target(packages=[], each_target=True),
 }
@@ -133,6 +134,9 @@ def configure(name: str) -> None:
 def check(name: str) -> None:
     """Builds the tests for a target and runs them; the program ends when one fails."""
     target = need_target(name)
+    if name == "debian13":
+        check_debian13()
+        return
     say(f"building the tests in build/{name}")
     configure(name)
     quietly("cmake", "--build", "--preset", name, "--target", "cdd_tests")
@@ -154,6 +158,34 @@ def check(name: str) -> None:
         os.environ.pop("CDD_TEST_TARGET", None)
     if name == "mingw":
         link_windows_module()
+
+
+def check_debian13() -> None:
+    """All tests in a tree of Debian 13, with its compiler, its libraries and its Python. Needs root."""
+    tree = DEPS / "debian13"
+    if not (tree / "usr/bin/python3").exists():
+        say("unpacking Debian 13")
+        shutil.rmtree(tree, ignore_errors=True)
+        quietly(
+            *("mmdebstrap", "--variant=minbase", "--include=python3,ca-certificates"),
+            *(
+                "--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr",
+                "trixie",
+                tree,
+                mirror_of("debian", "main"),
+            ),
+        )
+    source = tree / "src/cdd"
+    source.mkdir(parents=True, exist_ok=True)
+    run("sh", "-c", f"git archive HEAD | tar -x -C {shlex.quote(str(source))}")
+    for name in ("etc/resolv.conf", "etc/ssl/certs/ca-certificates.crt"):
+        if Path("/", name).exists():
+            shutil.copy(Path("/", name), tree / name)
+    mounts = f"mount -t proc proc {tree}/proc && mount --bind /dev {tree}/dev"
+    inside = "cd /src/cdd && python3 dev.py test"
+    os.environ |= {"HOME": "/root", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+    # The mounts end with the processes that see them.
+    run("unshare", "--mount", "sh", "-c", f"{mounts} && exec chroot {tree} sh -c {shlex.quote(inside)}")
 
 
 # ---------------------------------------------------------------- Python modules
