@@ -183,6 +183,8 @@ def check_debian13() -> None:
             shutil.copy(Path("/", name), tree / name)
     mounts = f"mount -t proc proc {tree}/proc && mount --bind /dev {tree}/dev"
     inside = "cd /src/cdd && python3 dev.py test"
+    for name in ("CMAKE_C_COMPILER_LAUNCHER", "CMAKE_CXX_COMPILER_LAUNCHER"):  # of dev.py, for this machine
+        os.environ.pop(name, None)
     os.environ |= {"HOME": "/root", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
     # The mounts end with the processes that see them.
     run("unshare", "--mount", "sh", "-c", f"{mounts} && exec chroot {tree} sh -c {shlex.quote(inside)}")
