@@ -31,7 +31,14 @@ MutableBytes Scratch::get(std::size_t bytes) {
 }
 
 Scratch& scratch(Stage stage) {
-  thread_local std::array<Scratch, static_cast<std::size_t>(Stage::Count)> buffers;
+  using Buffers = std::array<Scratch, static_cast<std::size_t>(Stage::Count)>;
+#if defined(__MINGW32__)
+  // This runtime frees a thread's variables before it destroys them, so what they own must outlive the
+  // thread.
+  thread_local Buffers& buffers = *new Buffers;
+#else
+  thread_local Buffers buffers;
+#endif
   return buffers[static_cast<std::size_t>(stage)];
 }
 
