@@ -3,6 +3,8 @@
 #include <array>
 #include <new>
 
+#include "core/base/of_thread.h"
+
 namespace cdd {
 namespace {
 
@@ -31,15 +33,8 @@ MutableBytes Scratch::get(std::size_t bytes) {
 }
 
 Scratch& scratch(Stage stage) {
-  using Buffers = std::array<Scratch, static_cast<std::size_t>(Stage::Count)>;
-#if defined(__MINGW32__)
-  // This runtime frees a thread's variables before it destroys them, so what they own must outlive the
-  // thread.
-  thread_local Buffers& buffers = *new Buffers;
-#else
-  thread_local Buffers buffers;
-#endif
-  return buffers[static_cast<std::size_t>(stage)];
+  thread_local OfThread<std::array<Scratch, static_cast<std::size_t>(Stage::Count)>> buffers;
+  return buffers.value[static_cast<std::size_t>(stage)];
 }
 
 }  // namespace cdd

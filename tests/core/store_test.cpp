@@ -242,6 +242,9 @@ TEST(Store, WrongLayoutsAndRangesAreRefused) {
 // A writer cuts off what a dead or failed append left, also under a map that covers it. Reading then touches
 // no byte behind the committed ones: where they end at the end of a page, the next one is gone.
 TEST(Store, MapsOfWhatIsCutOffLater) {
+#if defined(_WIN32)
+  GTEST_SKIP() << "Windows refuses to cut off what is mapped";
+#endif
   const TemporaryFile file;
   constexpr std::uint64_t kPageBytes = 4096;
   const RowLayout layout(Kind::UInt16, {});
