@@ -50,6 +50,12 @@ void* operator new(std::size_t bytes) { return allocate(bytes); }
 void* operator new[](std::size_t bytes) { return allocate(bytes); }
 void* operator new(std::size_t bytes, std::align_val_t alignment) { return allocate(bytes, alignment); }
 void* operator new[](std::size_t bytes, std::align_val_t alignment) { return allocate(bytes, alignment); }
+#if defined(__MINGW32__)
+// The runtime notes thread_local destructors so; without the note they do not run, and nobody is told.
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return std::malloc(bytes + (bytes == 0));
+}
+#endif
 void operator delete(void* p) noexcept { std::free(p); }
 void operator delete[](void* p) noexcept { std::free(p); }
 void operator delete(void* p, std::size_t) noexcept { std::free(p); }
