@@ -1,4 +1,4 @@
-"""cdd in one process with packages that bring a zstd, LZ4, TBB or OpenMP of their own, either loaded first."""
+"""cdd in a process with packages that bring a zstd, LZ4, TBB or OpenMP of their own, before or after it."""
 
 import importlib.util
 import os

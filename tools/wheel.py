@@ -52,7 +52,7 @@ def inspect(wheel: Path) -> None:
 
 
 def import_milliseconds(python: Path) -> tuple[float, float]:
-    """Of `import cdd` without NumPy's own, the fastest of some: the compiled module, and all of the package."""
+    """Of `import cdd` without NumPy's own, the fastest of some: the compiled module, the whole package."""
     module, package = [], []
     for _ in range(IMPORT_RUNS):
         words = [python, "-P", "-X", "importtime", "-c", "import numpy, cdd"]

@@ -1,7 +1,7 @@
 // Runs a test body once for each SIMD target that was compiled and that this CPU has.
 //
-// $CDD_TEST_TARGET names one of them (SSE2, NEON, EMU128, ...): then the whole run of the tests uses the kernels
-// of that target alone, as if the CPU had nothing better. A target that is not there ends the run.
+// $CDD_TEST_TARGET names one of them (SSE2, NEON, EMU128, ...): then the whole run of the tests uses the
+// kernels of that target alone, as if the CPU had nothing better. A target that is not there ends the run.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,9 +1,9 @@
 // Real arrays for tests: reads the .npz files of the data folder (zip of deflated or stored .npy members).
 //
 // Only what numpy.savez writes: C order, little-endian, b1/i/u/f/c/M8/m8 items. The folder is $CDD_DATA, else
-// ../shared/data beside the repository; tests skip when it is missing (CDD_SKIP_WITHOUT_DATA). Under an emulator
-// $CDD_DATA_ROWS caps the rows taken of each array. Malformed files throw std::runtime_error. Nothing here is
-// safe against hostile files.
+// ../shared/data beside the repository; tests skip when it is missing (CDD_SKIP_WITHOUT_DATA). Under an
+// emulator $CDD_DATA_ROWS caps the rows taken of each array. Malformed files throw std::runtime_error.
+// Nothing here is safe against hostile files.
 #pragma once
 
 #include <gtest/gtest.h>
