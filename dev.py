@@ -234,7 +234,17 @@ def sdist(_: argparse.Namespace) -> None:
     folder = ROOT / "dist"
     for old in wheels.glob(folder, ".tar.gz"):
         old.unlink()
-    quietly(VENV_PYTHON, "-m", "build", "--no-isolation", "--sdist", "--outdir", folder, ROOT)
+    quietly(
+        VENV_PYTHON,
+        "-m",
+        "build",
+        "--no-isolation",
+        "--skip-dependency-check",
+        "--sdist",
+        "--outdir",
+        folder,
+        ROOT,
+    )
     (path,) = wheels.glob(folder, ".tar.gz")
     say(f"building a wheel from {path.name} alone")
     pip("wheel", "--no-build-isolation", "--no-deps", "-w", BUILD / "wheel-of-sdist", path)
