@@ -247,7 +247,10 @@ def sdist(_: argparse.Namespace) -> None:
     )
     (path,) = wheels.glob(folder, ".tar.gz")
     say(f"building a wheel from {path.name} alone")
-    pip("wheel", "--no-build-isolation", "--no-deps", "-w", BUILD / "wheel-of-sdist", path)
+    # The archive is unpacked elsewhere, where CMake would not find .deps by itself.
+    prefixes = os.pathsep.join([str(DEPS), os.environ.get("CMAKE_PREFIX_PATH", "")])
+    folder = BUILD / "wheel-of-sdist"
+    pip("wheel", "--no-build-isolation", "--no-deps", "-w", folder, path, CMAKE_PREFIX_PATH=prefixes)
     say(f"{path.relative_to(ROOT)} ({path.stat().st_size / 1e3:.0f} kB)")
 
 

@@ -239,7 +239,7 @@ def check_python(name: str) -> None:
         *(*pip, "wheel", "--no-build-isolation", "--no-deps", "-w", folder, ROOT),
         _PYTHON_HOST_PLATFORM=f"linux-{machine}",
         CDD_BUILD_DIR=str(BUILD / name),
-        CMAKE_ARGS=" ".join(configuration + shlex.split(os.environ.get("CMAKE_ARGS", ""))),
+        CMAKE_ARGS=shlex.join(configuration + shlex.split(os.environ.get("CMAKE_ARGS", ""))),
     )
     (wheel,) = folder.glob("*.whl")
     say(f"installing {wheel.name} for {python.name}")
