@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""Everything a developer runs: python3 dev.py demo | test | bench | lint | build | wheel | sanitize | fuzz |
-soak | cross.
+"""Everything a developer runs: python3 dev.py demo | test | bench | lint | build | wheel | fuzz | ...
 
 Standard library only. Each command first brings what it needs: system packages (on Debian and Ubuntu;
 elsewhere it says what to install, or takes vcpkg's by CDD_VCPKG_ROOT), Highway in .deps/ where the
@@ -24,12 +23,24 @@ from pathlib import Path
 from tools import cross as cross_builds
 from tools import fuzz as fuzzing
 from tools import sanitize as sanitizers
+from tools import wheel as wheels
 from tools.debian import HIGHWAY, apt_install, as_root, build_libraries, distribution, installed
-from tools.shell import BUILD, DEPS, INSTALL_HINT, ROOT, fail, output, quietly, run, say, version_in
+from tools.shell import (
+    BUILD,
+    DEPS,
+    INSTALL_HINT,
+    ROOT,
+    VENV,
+    VENV_PYTHON,
+    fail,
+    group,
+    output,
+    quietly,
+    run,
+    say,
+    version_in,
+)
 from tools.soak import soak as run_soak
-
-VENV = ROOT / ".venv"
-VENV_PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 HIGHWAY_MIN = (1, 2)
 CMAKE_MIN = (3, 25)
@@ -104,20 +115,17 @@ def need_highway() -> None:
 
 def need_venv(*groups: str) -> None:
     """.venv with these dependency groups of pyproject.toml."""
-    import tomllib  # here, so that an older Python gets as far as main() and its message
-
     if not output(str(VENV_PYTHON), "--version"):
         if distribution() and not importlib.util.find_spec("ensurepip"):
             apt_install(["python3-venv"])
         say(f"making .venv with Python {sys.version.split()[0]}")
         quietly(sys.executable, "-m", "venv", "--clear", VENV)
-    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
-    wanted = [group for group in groups if not is_stamped(VENV / f"{group}.stamp", "\n".join(listed[group]))]
+    wanted = [name for name in groups if not is_stamped(VENV / f"{name}.stamp", "\n".join(group(name)))]
     if wanted:
         say(f"installing Python packages for {', '.join(wanted)}")
-        pip("install", *sorted({package for group in wanted for package in listed[group]}))
-    for group in wanted:
-        (VENV / f"{group}.stamp").write_text("\n".join(listed[group]))
+        pip("install", *sorted({package for name in wanted for package in group(name)}))
+    for name in wanted:
+        (VENV / f"{name}.stamp").write_text("\n".join(group(name)))
 
 
 def need_core(preset: str) -> None:
@@ -132,10 +140,10 @@ def build_wheel(folder: Path) -> Path:
     """A wheel in `folder`, compiled in the folder of the dev preset: the core is compiled once for both."""
     need_venv("build")
     # setuptools would pack what it finds in its folder, files deleted since included.
-    for old in [*folder.glob("cdd-*.whl"), *BUILD.glob("lib.*"), *BUILD.glob("bdist.*")]:
+    for old in [*wheels.glob(folder), *BUILD.glob("lib.*"), *BUILD.glob("bdist.*")]:
         shutil.rmtree(old) if old.is_dir() else old.unlink()
     pip("wheel", "--no-build-isolation", "--no-deps", "-w", folder, ROOT, CDD_BUILD_DIR=str(BUILD / "dev"))
-    return next(folder.glob("cdd-*.whl"))
+    return wheels.glob(folder)[0]
 
 
 def need_package() -> None:
@@ -220,14 +228,47 @@ def bench(options: argparse.Namespace) -> None:
     return None
 
 
-def wheel(_: argparse.Namespace) -> None:
+def wheel(options: argparse.Namespace) -> None:
     need_system()
     need_venv("wheel")
     say("building the wheel")
-    path = build_wheel(ROOT / "dist")
+    linux = sys.platform == "linux"
+    path = build_wheel(BUILD / "raw-wheel" if linux else ROOT / "dist")
+    if linux:
+        path = wheels.repair(VENV_PYTHON, path, ROOT / "dist")
     if "-abi3-" in path.name:
         say("abi3audit")
         quietly(VENV_PYTHON, "-m", "abi3audit", "--strict", path)
+    if linux:
+        wheels.inspect(path)
+        wheels.test(path, ["test", *(["beside"] if options.beside else [])], options.rest)
+    say(f"pip install {path.relative_to(ROOT)}")
+
+
+def sdist(_: argparse.Namespace) -> None:
+    need_system()
+    need_venv("build", "wheel")
+    say("building the source archive")
+    folder = ROOT / "dist"
+    for old in wheels.glob(folder, ".tar.gz"):
+        old.unlink()
+    quietly(
+        VENV_PYTHON,
+        "-m",
+        "build",
+        "--no-isolation",
+        "--skip-dependency-check",
+        "--sdist",
+        "--outdir",
+        folder,
+        ROOT,
+    )
+    (path,) = wheels.glob(folder, ".tar.gz")
+    say(f"building a wheel from {path.name} alone")
+    # The archive is unpacked elsewhere, where CMake would not find .deps by itself.
+    prefixes = os.pathsep.join([str(DEPS), os.environ.get("CMAKE_PREFIX_PATH", "")])
+    folder = BUILD / "wheel-of-sdist"
+    pip("wheel", "--no-build-isolation", "--no-deps", "-w", folder, path, CMAKE_PREFIX_PATH=prefixes)
     say(f"{path.relative_to(ROOT)} ({path.stat().st_size / 1e3:.0f} kB)")
 
 
@@ -260,7 +301,11 @@ def soak(options: argparse.Namespace) -> None:
 
 def cross(options: argparse.Namespace) -> None:
     need_system()
-    cross_builds.check(options.target)
+    if options.python:
+        need_venv("build")
+        cross_builds.check_python(options.target)
+    else:
+        cross_builds.check(options.target)
 
 
 COMMANDS = {
@@ -269,7 +314,8 @@ COMMANDS = {
     bench: "run benchmarks/read.py, or the one named: all (into docs/), gather, kernels, long, size, write",
     lint: "check formatting, types and the project's rules",
     build: "build the core, its tests and the package",
-    wheel: "build a wheel into dist/ and audit it",
+    wheel: "build a self-contained wheel into dist/, audit it, test it; further arguments go to pytest",
+    sdist: "pack the sources into dist/ and build a wheel from the archive",
     sanitize: "run the core's tests and the package's under sanitizers; further arguments go to pytest",
     fuzz: "run every fuzz target for its share of the seconds",
     soak: "run the reliability tests with large counts, an hour or more",
@@ -291,9 +337,15 @@ def main() -> None:
     commands.choices["soak"].add_argument(
         "minutes", nargs="?", type=float, default=0, help="crash simulation goes on until then"
     )
+    commands.choices["wheel"].add_argument(
+        "--beside", action="store_true", help="in one process with PyArrow, PyTorch and numba too"
+    )
     commands.choices["cross"].add_argument("target", choices=cross_builds.TARGETS)
+    commands.choices["cross"].add_argument(
+        "--python", action="store_true", help="aarch64, armhf: the wheel, tested in a Python of that machine"
+    )
     options, rest = parser.parse_known_args()
-    if rest and options.command not in ("demo", "test", "bench", "sanitize"):
+    if rest and options.command not in ("demo", "test", "bench", "sanitize", "wheel"):
         parser.error(f"unknown arguments: {' '.join(rest)}")
     options.rest = rest
     if shutil.which("ccache"):

@@ -85,24 +85,26 @@ constexpr int kModGil = 4;                   // 3.13
 void* const kPerInterpreterGil = reinterpret_cast<void*>(2);
 void* const kGilNotUsed = reinterpret_cast<void*>(1);
 
-PyModuleDef_Slot slots[4];
-PyModuleDef definition = {PyModuleDef_HEAD_INIT,
-                          "cdd._cdd",
-                          nullptr,
-                          sizeof(ModuleState),
-                          methods,
-                          slots,
-                          traverse,
-                          clear,
-                          free_module};
+// The first import makes it, in whichever interpreter and thread that is; later ones find it made.
+PyModuleDef* definition() {
+  static PyModuleDef_Slot slots[4] = {
+      {Py_mod_exec, reinterpret_cast<void*>(exec)},
+      {Py_Version >= 0x030C0000 ? kModMultipleInterpreters : 0, kPerInterpreterGil},
+      {Py_Version >= 0x030D0000 ? kModGil : 0, kGilNotUsed},
+      {0, nullptr},
+  };
+  static PyModuleDef made = {PyModuleDef_HEAD_INIT,
+                             "cdd._cdd",
+                             nullptr,
+                             sizeof(ModuleState),
+                             methods,
+                             slots,
+                             traverse,
+                             clear,
+                             free_module};
+  return &made;
+}
 
 }  // namespace
 
-PyMODINIT_FUNC PyInit__cdd(void) {
-  int n = 0;
-  slots[n++] = {Py_mod_exec, reinterpret_cast<void*>(exec)};
-  if (Py_Version >= 0x030C0000) slots[n++] = {kModMultipleInterpreters, kPerInterpreterGil};
-  if (Py_Version >= 0x030D0000) slots[n++] = {kModGil, kGilNotUsed};
-  slots[n] = {0, nullptr};
-  return PyModuleDef_Init(&definition);
-}
+PyMODINIT_FUNC PyInit__cdd(void) { return PyModuleDef_Init(definition()); }

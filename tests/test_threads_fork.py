@@ -1,9 +1,8 @@
-"""Many threads, forked processes and sub-interpreters at one store."""
+"""Many threads and forked processes at one store."""
 
 import multiprocessing
 import os
 import signal
-import sys
 import threading
 import time
 import warnings
@@ -245,33 +244,3 @@ def test_readers_are_sent_to_other_processes(path: Path, method: str) -> None:
         keys = [slice(i, i + 100) for i in range(0, 20_000, 3000)]
         for key, got in zip(keys, pool.map(reader.__getitem__, keys), strict=True):
             assert np.array_equal(got, ROWS[key])
-
-
-@pytest.mark.skipif(sys.version_info < (3, 13), reason="needs the interpreters module of 3.13")
-def test_sub_interpreters_with_a_gil_of_their_own() -> None:
-    import _interpreters  # type: ignore[import-not-found]
-
-    made = _interpreters.create()
-    try:
-        # NumPy does not load in a sub-interpreter, the core's module does.
-        code = f"""
-import importlib.util, sys
-spec = importlib.util.spec_from_file_location("cdd._cdd", {cdd._cdd.__file__!r})
-core = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(core)
-memory = core.Memory()
-writer = core.Writer(memory, "w", (8, ()), b"", "auto", "fast", 3, False, None, 1.0, 4096, 0, "batch")
-writer.append(8, memoryview(bytes(range(80))).cast("q"))
-writer.close()
-out = bytearray(80)
-reader = core.Reader(memory, "full", False, 1 << 31)
-reader.read_into(0, None, out)
-assert out == bytes(range(80))
-try:
-    core.Reader(b"", "full", False, 1 << 31)
-except core.TruncatedError:
-    pass
-"""
-        assert _interpreters.exec(made, code) is None
-    finally:
-        _interpreters.destroy(made)

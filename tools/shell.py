@@ -6,12 +6,14 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 DEPS = ROOT / ".deps"
 LOG = BUILD / "dev.log"
+VENV = ROOT / ".venv"
+VENV_PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 INSTALL_HINT = """\
 The build needs a C++20 compiler, CMake 3.25 or newer, Ninja, and with their headers the libraries
@@ -71,3 +73,15 @@ def output(*command: str) -> str:
 def version_in(text: str) -> tuple[int, ...]:
     found = re.search(r"(\d+)\.(\d+)", text)
     return tuple(map(int, found.groups())) if found else (0, 0)
+
+
+def project() -> dict[str, Any]:
+    """pyproject.toml."""
+    import tomllib  # here, so that an older Python gets as far as dev.py's message
+
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def group(name: str) -> list[str]:
+    """The packages of a dependency group."""
+    return project()["dependency-groups"][name]

@@ -63,11 +63,14 @@ class ByteReader {
   std::size_t left() const noexcept { return rest_.size(); }
   Bytes rest() const noexcept { return rest_; }
 
-  Bytes take(std::size_t n) {
-    if (n > rest_.size())
-      fail(ErrorCode::Corrupt, "needs %zu more bytes, only %zu are left", n, rest_.size());
-    Bytes head = rest_.first(n);
-    rest_ = rest_.subspan(n);
+  // `n` may be anything a file says, and more than this build can address.
+  Bytes take(std::uint64_t n) {
+    if (n > rest_.size()) {
+      fail(ErrorCode::Corrupt, "needs %llu more bytes, only %zu are left", static_cast<unsigned long long>(n),
+           rest_.size());
+    }
+    const Bytes head = rest_.first(static_cast<std::size_t>(n));
+    rest_ = rest_.subspan(head.size());
     return head;
   }
   template <class T>

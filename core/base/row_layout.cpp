@@ -45,4 +45,13 @@ std::string to_string(const RowLayout& layout) {
   return text + (dims.size() == 1 ? ",)" : ")");
 }
 
+void check_addressable(std::uint64_t raw_bytes, std::uint64_t stored_bytes) {
+  if (raw_bytes <= kAddressableChunkBytes && stored_bytes <= 2 * kAddressableChunkBytes) return;
+  fail(ErrorCode::Unsupported,
+       "chunk of %llu raw and %llu stored bytes: this build has %zu-bit addresses and takes %llu raw ones at "
+       "most",
+       static_cast<unsigned long long>(raw_bytes), static_cast<unsigned long long>(stored_bytes),
+       8 * sizeof(std::size_t), static_cast<unsigned long long>(kAddressableChunkBytes));
+}
+
 }  // namespace cdd

@@ -14,6 +14,10 @@ namespace cdd {
 
 inline constexpr std::size_t kMaxRowDims = 7;                               // a chunk has one more: its rows
 inline constexpr std::uint64_t kMaxChunkRawBytes = std::uint64_t{1} << 31;  // 2 GiB of raw rows in a chunk
+// Of those, what this build can hold. Where addresses have 32 bits that is less: encoders need up to sixteen
+// times the rows' bytes, and no count of bits may wrap. Stored chunks may be twice as long.
+inline constexpr std::uint64_t kAddressableChunkBytes =
+    sizeof(std::size_t) < sizeof(std::uint64_t) ? std::uint64_t{128} << 20 : kMaxChunkRawBytes;
 
 class RowLayout {
  public:
@@ -43,6 +47,9 @@ class RowLayout {
 // "float32 (50, 3)", "datetime64[ns] ()": a layout for people, in NumPy's words.
 std::string to_string(const RowLayout& layout);
 
+// Throws Unsupported for a chunk of more raw or stored bytes than this build can hold.
+void check_addressable(std::uint64_t raw_bytes, std::uint64_t stored_bytes);
+
 // Rows [first, first + count) of a chunk or a store.
 struct RowRange {
   std::uint64_t first = 0;
@@ -60,6 +67,16 @@ struct Cells {
 
   std::uint32_t levels() const noexcept { return level_end - level_begin; }
   std::uint32_t features() const noexcept { return feature_end - feature_begin; }
+};
+
+// The same of rows that are in memory, as kernels and pointers count them.
+struct RowSpan {
+  explicit RowSpan(const RowRange& range) noexcept
+      : first(static_cast<std::size_t>(range.first)), count(static_cast<std::size_t>(range.count)) {}
+  std::size_t end() const noexcept { return first + count; }
+
+  std::size_t first;
+  std::size_t count;
 };
 
 }  // namespace cdd

@@ -14,6 +14,8 @@
 #include <sanitizer/asan_interface.h>
 #endif
 
+#include "core/base/of_thread.h"
+
 namespace cdd {
 namespace {
 
@@ -52,8 +54,8 @@ MutableBytes Scratch::get(std::size_t bytes) {
 }
 
 Scratch& scratch(Stage stage) {
-  thread_local std::array<Scratch, static_cast<std::size_t>(Stage::Count)> buffers;
-  return buffers[static_cast<std::size_t>(stage)];
+  thread_local OfThread<std::array<Scratch, static_cast<std::size_t>(Stage::Count)>> buffers;
+  return buffers.value[static_cast<std::size_t>(stage)];
 }
 
 }  // namespace cdd

@@ -114,16 +114,18 @@ const std::byte* take_planes(const ByteReader& reader, std::uint64_t expected_by
 
 void decode_exact(const RowLayout& layout, std::uint32_t n_rows, Bytes payload, RowRange range,
                   std::byte* out) {
+  const RowSpan part(range);
   ByteReader reader(payload);
   const Header header = take_header(reader);
   if (header.normalise != Normalise::None) fail(ErrorCode::Corrupt, "lossless book claims to be normalised");
   const std::byte* planes = take_planes(reader, std::uint64_t{layout.row_bytes()} * n_rows);
-  simd::join_xor_rows(shape_of(layout, n_rows, layout.item_bytes(), header.segment_rows), planes, range.first,
-                      range.count, out);
+  simd::join_xor_rows(shape_of(layout, n_rows, layout.item_bytes(), header.segment_rows), planes, part.first,
+                      part.count, out);
 }
 
 void decode_half(const RowLayout& layout, std::uint32_t n_rows, Bytes payload, RowRange range,
                  std::byte* out) {
+  const RowSpan part(range);
   ByteReader reader(payload);
   const Header header = take_header(reader);
   const auto size_scale = reader.take<float>();
@@ -133,12 +135,12 @@ void decode_half(const RowLayout& layout, std::uint32_t n_rows, Bytes payload, R
   const Bytes mid_planes = reader.take(by_mid ? sizeof(float) * std::size_t{n_rows} : 0);
   const std::byte* planes = take_planes(reader, std::uint64_t{layout.row_bytes()} / 2 * n_rows);
 
-  const std::size_t mid_bytes = by_mid ? sizeof(float) * range.count : 0;
-  std::byte* work = scratch(Stage::Transform).get(mid_bytes + range.count * layout.row_bytes() / 2).data();
+  const std::size_t mid_bytes = by_mid ? sizeof(float) * part.count : 0;
+  std::byte* work = scratch(Stage::Transform).get(mid_bytes + part.count * layout.row_bytes() / 2).data();
   auto* mids = reinterpret_cast<float*>(work);
   auto* halves = reinterpret_cast<std::uint16_t*>(work + mid_bytes);
-  if (by_mid) simd::join_planes(mid_planes.data() + range.first, n_rows, range.count, sizeof(float), work);
-  simd::join_xor_rows(shape_of(layout, n_rows, 2, header.segment_rows), planes, range.first, range.count,
+  if (by_mid) simd::join_planes(mid_planes.data() + part.first, n_rows, part.count, sizeof(float), work);
+  simd::join_xor_rows(shape_of(layout, n_rows, 2, header.segment_rows), planes, part.first, part.count,
                       as_bytes(halves));
   uncast_rows(layout, static_cast<std::uint32_t>(range.count), {size_scale, by_mid ? mids : nullptr}, halves,
               out);

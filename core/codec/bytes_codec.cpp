@@ -42,13 +42,14 @@ void decode_rows_into(const RowLayout& layout, std::uint32_t n_rows, std::uint64
   if (payload.size() != row_bytes * n_rows) {
     fail(ErrorCode::Corrupt, "payload of %zu bytes, expected %zu", payload.size(), row_bytes * n_rows);
   }
+  const RowSpan part(range);
   if ((flags & chunk_flags::kBytePlanes) == 0) {
-    std::memcpy(out, payload.data() + range.first * row_bytes, range.count * row_bytes);
+    std::memcpy(out, payload.data() + part.first * row_bytes, part.count * row_bytes);
     return;
   }
   const PlaneItems items = plane_items(layout);
-  simd::join_planes(payload.data() + range.first * items.row_items, items.row_items * n_rows,
-                    range.count * items.row_items, items.item_bytes, out);
+  simd::join_planes(payload.data() + part.first * items.row_items, items.row_items * n_rows,
+                    part.count * items.row_items, items.item_bytes, out);
 }
 
 }  // namespace

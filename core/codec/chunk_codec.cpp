@@ -63,7 +63,7 @@ void check_header(const RowLayout& layout, std::uint32_t n_rows, const RecordHea
 void decompress_rows(Compressor compressor, Bytes in, const RowLayout& layout, std::size_t n_rows,
                      RowRange range, const Cells* cells, std::byte* out) {
   const std::size_t row_bytes = layout.row_bytes();
-  const auto first = static_cast<std::size_t>(range.first), count = static_cast<std::size_t>(range.count);
+  const auto [first, count] = RowSpan(range);
   const bool stop_early = compressor == Compressor::Lz4 && first + count < n_rows;
   const std::size_t made_rows = stop_early ? first + count : n_rows;
   const bool in_place = made_rows == count && cells == nullptr;
@@ -123,6 +123,7 @@ std::size_t record_bound(const RowLayout& layout, std::uint32_t n_rows, const Ch
 
 EncodedChunk encode_chunk(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, const ChunkPlan& plan,
                           const ChunkPlace& place, MutableBytes out) {
+  check_addressable(std::uint64_t{n_rows} * layout.row_bytes(), 0);
   const bool compressed = plan.compressor != Compressor::None;
   const std::size_t header_bytes = record_header_bytes(layout.dims().size());
   const MutableBytes room = out.subspan(header_bytes);
@@ -185,6 +186,8 @@ void decode_chunk_rows(const RowLayout& layout, Bytes record, const ChunkPlace& 
   if (verify != Verify::None && record.size() >= kMinRecordBytes) check_record(record, place);
   const RecordHeader header = parse_record(record, &payload);
   check_header(layout, n_rows, header);
+  const std::uint64_t raw_bytes = std::uint64_t{n_rows} * layout.row_bytes();
+  check_addressable(raw_bytes, record.size());
   const Codec* codec = find_codec(header.type);
   if (codec == nullptr)
     fail(ErrorCode::Unsupported, "chunk type %u is not known to this version", unsigned{header.type});
@@ -194,14 +197,14 @@ void decode_chunk_rows(const RowLayout& layout, Bytes record, const ChunkPlace& 
   if (verify != Verify::Full)
     return decode_payload(layout, n_rows, *codec, header.flags, payload, range, cells, out);
 
-  const std::uint64_t raw_bytes = std::uint64_t{n_rows} * layout.row_bytes();
   const bool whole = range.count == n_rows && cells == nullptr;
   std::byte* rows = whole ? out : scratch(Stage::Rows).get(static_cast<std::size_t>(raw_bytes)).data();
   decode_payload(layout, n_rows, *codec, header.flags, payload, {0, n_rows}, nullptr, rows);
   if (hash128({rows, static_cast<std::size_t>(raw_bytes)}) != header.hash) {
     fail(ErrorCode::Checksum, "decoded rows do not match the chunk's BLAKE3 hash");
   }
-  if (!whole) copy_cells(layout, cells, rows + range.first * layout.row_bytes(), range.count, out);
+  const RowSpan part(range);
+  if (!whole) copy_cells(layout, cells, rows + part.first * layout.row_bytes(), part.count, out);
 }
 
 std::string codec_name(std::uint16_t type, std::uint64_t flags) {

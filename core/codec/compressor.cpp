@@ -9,6 +9,8 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
+#include "core/base/of_thread.h"
+
 namespace cdd {
 namespace {
 
@@ -18,14 +20,16 @@ struct FreeZstd {
 };
 
 ZSTD_CCtx* compression_context() {
-  thread_local std::unique_ptr<ZSTD_CCtx, FreeZstd> context(ZSTD_createCCtx());
+  thread_local OfThread<std::unique_ptr<ZSTD_CCtx, FreeZstd>> own(ZSTD_createCCtx());
+  auto& context = own.value;
   if (!context) context.reset(ZSTD_createCCtx());
   if (!context) throw std::bad_alloc();
   return context.get();
 }
 
 ZSTD_DCtx* decompression_context() {
-  thread_local std::unique_ptr<ZSTD_DCtx, FreeZstd> context(ZSTD_createDCtx());
+  thread_local OfThread<std::unique_ptr<ZSTD_DCtx, FreeZstd>> own(ZSTD_createDCtx());
+  auto& context = own.value;
   if (!context) context.reset(ZSTD_createDCtx());
   if (!context) throw std::bad_alloc();
   return context.get();
@@ -33,8 +37,8 @@ ZSTD_DCtx* decompression_context() {
 
 // The working memory of LZ4_compress_fast_extState: 16 KiB that need not be cleared between calls.
 void* lz4_state() {
-  thread_local std::unique_ptr<LZ4_stream_t> state(new LZ4_stream_t);
-  return state.get();
+  thread_local OfThread<std::unique_ptr<LZ4_stream_t>> state(new LZ4_stream_t);
+  return state.value.get();
 }
 
 void check_zstd(std::size_t code, const char* doing) {

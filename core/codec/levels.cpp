@@ -186,7 +186,7 @@ void decode(const RowLayout& layout, std::uint32_t n_rows, Bytes payload, RowRan
     const std::uint64_t row = s * segment_rows;
     const std::uint64_t first = std::max(range.first, row) - row;
     const std::uint64_t last = std::min<std::uint64_t>(end - row, segment_rows);
-    decode_segment(shape, std::min<std::size_t>(segment_rows, n_rows - row),
+    decode_segment(shape, static_cast<std::size_t>(std::min<std::uint64_t>(segment_rows, n_rows - row)),
                    {in.next + begin_byte, in.next + end_byte}, {first, last - first}, cells, out);
     out += (last - first) * made_bytes;
   }

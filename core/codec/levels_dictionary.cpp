@@ -19,7 +19,7 @@ class Numbering {
   // The number of the thing with this hash, `next` (then taken) when it is not there yet.
   template <class Same>
   std::uint32_t find_or_add(std::uint64_t hash, std::uint32_t next, Same same) {
-    for (std::size_t i = hash >> 32 & mask_;; i = (i + 1) & mask_) {
+    for (std::size_t i = static_cast<std::size_t>(hash >> 32) & mask_;; i = (i + 1) & mask_) {
       if (slots_[i] == kNone) return slots_[i] = next;
       if (same(slots_[i])) return slots_[i];
     }

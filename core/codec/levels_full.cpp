@@ -30,8 +30,9 @@ void decode_full(const Shape& shape, std::size_t n_rows, Cursor in, RowRange ran
   constexpr std::size_t kBlock = simd::kIdBlockRows;
   const std::size_t stride = simd::levels_entry_stride(shape.entry_bytes());
   const std::size_t pitch = static_cast<std::size_t>(align_up(n_entries + 16, 16));
-  const std::size_t first_row = range.first / kBlock * kBlock;
-  const std::size_t end = range.first + range.count;
+  const RowSpan wanted(range);
+  const std::size_t first_row = wanted.first / kBlock * kBlock;
+  const std::size_t end = wanted.end();
   const std::size_t end_row = std::min<std::size_t>(n_rows, static_cast<std::size_t>(align_up(end, kBlock)));
   const std::size_t n_deltas = (end_row - first_row) * steps;
   Arena arena(scratch(Stage::Transform)
@@ -64,7 +65,7 @@ void decode_full(const Shape& shape, std::size_t n_rows, Cursor in, RowRange ran
     const std::size_t rows = std::min(kBlock, n_rows - row);
     good &= kernels.sum_ids(start + (row - first_row), delta + (row - first_row) * steps, rows, shape.slots,
                             static_cast<std::uint32_t>(n_entries), ids);
-    const std::size_t from = std::max<std::size_t>(range.first, row);
+    const std::size_t from = std::max(wanted.first, row);
     const std::size_t to = std::min<std::size_t>(end, row + rows);
     if (cells != nullptr) {
       gather_cells(shape, *cells, entries, ids + (from - row), 1, kBlock, to - from, out);

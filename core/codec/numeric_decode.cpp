@@ -61,7 +61,7 @@ class Decoder {
       keeps_values_ |= stream.predictor == Predictor::Stream || stream.predictor == Predictor::StreamPrevious;
     }
     if (in.left() != 0) fail(ErrorCode::Corrupt, "numeric payload has %zu bytes too many", in.left());
-    before_ = align_up(before, kVectorBytes / sizeof(T));
+    before_ = static_cast<std::size_t>(align_up(before, kVectorBytes / sizeof(T)));
     buffer_values_ = before_ + most_blocks * kBlockValues + kVectorBytes / sizeof(T);
     const std::size_t buffers = keeps_values_ ? shape_.streams : 1;
     const std::size_t all = buffers * buffer_values_ + table_entries;
@@ -93,7 +93,7 @@ class Decoder {
 
   void decode() {
     const std::size_t first = range_.first / shape_.segment_rows;
-    const std::size_t last = (range_.first + range_.count - 1) / shape_.segment_rows;
+    const std::size_t last = (range_.end() - 1) / shape_.segment_rows;
     for (std::uint32_t s = 0; s < shape_.streams; ++s) {
       if (left_out_.test(s)) continue;
       seek(streams_[s], first * shape_.segment_blocks);
@@ -154,8 +154,7 @@ class Decoder {
 
   void decode_segment_of(std::uint32_t s, std::size_t segment) {
     const std::size_t first_row = segment * shape_.segment_rows;
-    const std::size_t row_end =
-        std::min<std::size_t>(range_.first + range_.count, first_row + shape_.segment_rows);
+    const std::size_t row_end = std::min(range_.end(), first_row + shape_.segment_rows);
     const std::size_t skipped = range_.first > first_row ? (range_.first - first_row) * shape_.width : 0;
     const std::size_t n = (row_end - first_row) * shape_.width;
     Stream& stream = streams_[s];
@@ -247,7 +246,7 @@ class Decoder {
   const Items items_;
   bool orders_ = false;  // the streams are not in the order of their items
   const Shape shape_;
-  const RowRange range_;
+  const RowSpan range_;
   std::byte* const out_;
   Stream* streams_ = nullptr;
   simd::NumericBlock* blocks_ = nullptr;

@@ -151,7 +151,7 @@ struct PackedArray {
     if (count > 1) a.width = in.take<std::uint8_t>();
     if (a.width > 64) fail(ErrorCode::Corrupt, "numeric payload packs integers of %u bits", a.width);
     a.base = unzigzag(take_varint(in));
-    if (a.width != 0 && count > in.left() * 8)
+    if (a.width != 0 && count > std::uint64_t{in.left()} * 8)
       fail(ErrorCode::Corrupt, "numeric payload ends in a packed array");
     a.bits = in.take(simd::packed_bytes(count, a.width)).data();
     return a;

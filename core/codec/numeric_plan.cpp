@@ -99,7 +99,7 @@ void sort_sample(std::span<std::int64_t> sample) noexcept {
   std::span<std::int64_t> to(other.data(), sample.size());
   for (unsigned pass = 0; pass < passes; ++pass) {
     const auto digit = [&](std::int64_t v) {
-      return (static_cast<std::uint64_t>(v) - base) >> 8 * pass & (kRadix - 1);
+      return static_cast<std::size_t>((static_cast<std::uint64_t>(v) - base) >> 8 * pass & (kRadix - 1));
     };
     std::array<std::uint16_t, kRadix> next{};
     for (const std::int64_t v : from) ++next[digit(v)];

@@ -121,9 +121,7 @@ Stream take_stream(ByteReader& in, const Items& items, const Shape& shape, std::
     s.patch_positions = PackedArray::take(in, s.n_patches);
     s.patch_bits = PackedArray::take(in, s.n_patches);
   }
-  const std::uint64_t data_bytes = take_varint(in);
-  if (data_bytes > in.left()) fail(ErrorCode::Corrupt, "numeric stream of more bytes than the payload has");
-  s.data = in.take(static_cast<std::size_t>(data_bytes));
+  s.data = in.take(take_varint(in));
   return s;
 }
 
@@ -147,7 +145,7 @@ simd::NumericBlock take_block(const Shape& shape, Stream& s) {
     block.width = static_cast<std::uint8_t>(width);
     block.base = s.bases[b];
     bytes = simd::packed_bytes(block.n_values, block.width) + exceptions +
-            simd::packed_bytes(exceptions, s.exception_width);
+            simd::packed_bytes(static_cast<std::size_t>(exceptions), s.exception_width);
   }
   if (bytes > s.data.size() - s.next_byte)
     fail(ErrorCode::Corrupt, "numeric block %zu reaches behind its stream", b);

@@ -30,7 +30,8 @@ class IdMap {
 
   // The id of v, the next free one if it is new.
   std::uint32_t id(T v) {
-    for (std::size_t at = v * kHashFactor >> shift_;; at = (at + 1) % slots_.size()) {
+    for (std::size_t at = static_cast<std::size_t>(v * kHashFactor >> shift_);;
+         at = (at + 1) % slots_.size()) {
       Slot& slot = slots_[at];
       if (slot.id_plus_1 != 0 && slot.value != v) continue;
       if (slot.id_plus_1 == 0) slot = {v, ++count_};
@@ -62,7 +63,7 @@ bool promises_table(std::size_t n, const T* values) noexcept {
     const T v = values[probe(i, count, n)];
     low = std::min(low, static_cast<Signed<T>>(v));
     high = std::max(high, static_cast<Signed<T>>(v));
-    const std::uint64_t hash = v * kHashFactor >> (64 - kHashBits);
+    const auto hash = static_cast<std::size_t>(v * kHashFactor >> (64 - kHashBits));
     distinct += (seen[hash / 64] >> hash % 64 & 1) == 0 ? 1 : 0;
     seen[hash / 64] |= std::uint64_t{1} << hash % 64;
   }

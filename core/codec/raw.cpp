@@ -21,12 +21,13 @@ const std::byte* rows_of(const RowLayout& layout, std::uint32_t n_rows, Bytes pa
   if (payload.size() != row_bytes * n_rows) {
     fail(ErrorCode::Corrupt, "raw payload of %zu bytes, expected %zu", payload.size(), row_bytes * n_rows);
   }
-  return payload.data() + range.first * row_bytes;
+  return payload.data() + RowSpan(range).first * row_bytes;
 }
 
 void decode_rows_into(const RowLayout& layout, std::uint32_t n_rows, std::uint64_t, Bytes payload,
                       RowRange range, std::byte* out) {
-  std::memcpy(out, rows_of(layout, n_rows, payload, range), range.count * layout.row_bytes());
+  const std::byte* rows = rows_of(layout, n_rows, payload, range);
+  std::memcpy(out, rows, RowSpan(range).count * layout.row_bytes());
 }
 
 void decode_cells_into(const RowLayout& layout, std::uint32_t n_rows, std::uint64_t, Bytes payload,

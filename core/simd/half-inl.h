@@ -88,13 +88,14 @@ HWY_INLINE hn::Vec<D> Widen(D df, hn::Vec<hn::Rebind<std::uint16_t, D>> h) {
 #endif
 
 // x * a + b rounded once. Without a fused instruction through float64, which holds the exact result: x has 11
-// significant bits, a and b 24, and b is a or zero.
+// significant bits, a and b 24, and b is a or zero. EMU128's DemoteTo would make infinities the largest
+// number.
 template <class D>
 HWY_INLINE hn::Vec<D> MulAddOnce(D df, hn::Vec<D> x, hn::Vec<D> a, hn::Vec<D> b) {
 #if HWY_NATIVE_FMA
   (void)df;
   return hn::MulAdd(x, a, b);
-#elif HWY_HAVE_FLOAT64 && HWY_TARGET != HWY_SCALAR
+#elif HWY_HAVE_FLOAT64 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
   const hn::Repartition<double, D> dd;
   const hn::Half<D> dh;
   const auto low =

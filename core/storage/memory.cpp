@@ -11,7 +11,7 @@ namespace {
 Bytes clip(Bytes bytes, std::uint64_t offset, std::size_t n) {
   if (offset >= bytes.size()) return {};
   return bytes.subspan(static_cast<std::size_t>(offset))
-      .first(std::min<std::uint64_t>(n, bytes.size() - offset));
+      .first(std::min(n, bytes.size() - static_cast<std::size_t>(offset)));
 }
 
 Bytes copy_of(Bytes bytes, Scratch& scratch) {

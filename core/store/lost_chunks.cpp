@@ -52,7 +52,7 @@ class Slots {
   // The last that any slot knows of: the clean-close slot, or the highest chunk's.
   End end() const {
     End end;
-    for (std::uint64_t k = blocks_.size(); k-- > 0 && end.chunks == 0 && !end.closed;) {
+    for (std::size_t k = blocks_.size(); k-- > 0 && end.chunks == 0 && !end.closed;) {
       const std::uint64_t positions = std::uint64_t{geometry_.capacity(k)} + 1;
       for (std::uint64_t at = 0; at < positions && blocks_[k] != 0 && !end.closed; at += kScanSlots) {
         scan(k, at, static_cast<std::size_t>(std::min<std::uint64_t>(kScanSlots, positions - at)), end);

@@ -59,7 +59,8 @@ void Reader::read_pieces(std::span<const Piece> pieces, const Cells* cells) cons
     std::byte* const rows = scratch(Stage::Gather).get(bytes).data();
     decode(open, range, cells, rows);
     for (std::size_t k = i; k < next; ++k) {
-      std::memcpy(pieces[k].to, rows + (pieces[k].first - first) * row_bytes, pieces[k].count * row_bytes);
+      const RowSpan part({pieces[k].first - first, pieces[k].count});
+      std::memcpy(pieces[k].to, rows + part.first * row_bytes, part.count * row_bytes);
     }
   }
 }

@@ -126,6 +126,7 @@ Bytes Reader::read_record(std::uint64_t chunk, const ChunkEntry& entry) const {
     fail(ErrorCode::Truncated, "%u stored bytes at 0x%llx exceed the file's %llu", entry.size,
          ull{entry.offset}, ull{storage_->size()});
   }
+  check_addressable(0, entry.size);
   // The padding counts: a map that is cut off right behind the record does not have it.
   const std::uint64_t end = entry.offset + entry.size;
   const bool is_fixed = end + kScratchPadding <= fixed_bytes_.load(std::memory_order_relaxed);
@@ -162,6 +163,7 @@ Reader::OpenChunk Reader::open_chunk(std::uint64_t chunk) const {
       fail(ErrorCode::Corrupt, "%llu rows of %u bytes exceed the limit of %llu raw bytes a chunk",
            ull{open.rows.count}, layout().row_bytes(), ull{limit});
     }
+    check_addressable(open.rows.count * layout().row_bytes(), entry.size);
   } catch (Error& error) {
     error.at(chunk, entry.offset);
     throw;
@@ -251,6 +253,7 @@ std::vector<Error> Reader::verify_chunks(std::uint64_t first, std::uint64_t coun
   if (first > chunks() || count > chunks() - first) check_chunk(chunks());
   std::vector<Error> errors;
   std::mutex mutex;
+  if (count > ~std::size_t{0}) fail(ErrorCode::Unsupported, "%llu chunks in one call", ull{count});
   for_each(static_cast<std::size_t>(count), [&](std::size_t i) {
     try {
       verify_chunk(first + i);

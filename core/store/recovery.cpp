@@ -76,8 +76,8 @@ IndexWriter IndexWriter::recover(Storage& storage, const Metadata& metadata, std
 // clean-close slot all is as it was but for seals that were written after the sync: of the 16 bytes of one
 // that was torn, half is zero. The last block is open again, whatever it was.
 void IndexWriter::restore_headers(const BlockWalk& walk, bool clean) {
-  for (std::uint64_t k = 0; k < blocks_.size(); ++k) {
-    const std::uint64_t offset = blocks_[static_cast<std::size_t>(k)];
+  for (std::size_t k = 0; k < blocks_.size(); ++k) {
+    const std::uint64_t offset = blocks_[k];
     std::byte open[kBlockHeaderBytes];
     put_block_header(geometry_.block_bytes(k), open);
     const Bytes found = storage_->read_at(offset, kBlockHeaderBytes, scratch(Stage::Record));

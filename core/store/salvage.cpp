@@ -62,6 +62,7 @@ class Scan {
       const bool taken = may_begin_record(head, found_.layout, file_bytes_ - at) && take(at, head);
       at = taken ? align_up(end_, kRecordAlignment) : at + kRecordAlignment;
     }
+    check_addressable(most_raw_bytes_, 0);  // what this build cannot decode is not for it to call lost
     found_.lost = lost_chunks(storage_, found_.header, found_.records);
     return std::move(found_);
   }
@@ -94,7 +95,9 @@ class Scan {
       Bytes payload;
       const RecordHeader header = parse_record(record, &payload);
       const std::uint64_t bytes = std::uint64_t{header.n_rows} * header.layout.row_bytes();
-      if (bytes > max_raw_bytes_ || !spend(record.size() + bytes)) return std::nullopt;
+      most_raw_bytes_ = std::max(most_raw_bytes_, std::min(bytes, max_raw_bytes_));
+      if (bytes > std::min(max_raw_bytes_, kAddressableChunkBytes) || !spend(record.size() + bytes))
+        return std::nullopt;
       const MutableBytes rows =
           scratch(Stage::Rows).get(static_cast<std::size_t>(bytes)).first(static_cast<std::size_t>(bytes));
       decode_chunk_rows(header.layout, record, {}, Verify::None, header.n_rows, {0, header.n_rows},
@@ -143,6 +146,7 @@ class Scan {
   const std::uint64_t file_bytes_;
   std::uint64_t salt_ = 0;
   std::uint64_t max_raw_bytes_ = 0;
+  std::uint64_t most_raw_bytes_ = 0;  // of what looked like a record
   std::uint64_t work_left_ = 0;
   Salvage found_;
   std::uint64_t end_ = 0;           // of the last record found

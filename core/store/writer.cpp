@@ -20,7 +20,7 @@ constexpr std::uint64_t kGroupBytes = std::uint64_t{64} << 20;
 constexpr std::size_t kPendingBytes = std::size_t{4} << 20;
 // Raw bytes of any chunk. Below the format's 2 GiB, so that whatever a codec makes of them fits a record, and
 // LZ4.
-constexpr std::uint64_t kMaxWrittenRawBytes = std::uint64_t{7} << 28;
+constexpr std::uint64_t kMaxWrittenRawBytes = std::min(std::uint64_t{7} << 28, kAddressableChunkBytes);
 // Raw bytes of a chunk whose rows the data decides. Longer chunks would shrink a little more, but not every
 // codec can begin in the middle of one, and a window then costs all that is before it.
 constexpr std::uint64_t kMaxAutoRawBytes = std::uint64_t{1} << 20;

@@ -20,10 +20,36 @@ HWY_AFTER_NAMESPACE();
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <string>
 
 #include "tests/core/simd_targets.h"
 
 namespace cdd::test {
+namespace {
+
+std::int64_t named_target(const std::string& name) {
+  for (std::int64_t left = HWY_SUPPORTED_TARGETS & HWY_TARGETS; left != 0; left &= left - 1) {
+    if (name == hwy::TargetName(left & -left)) return left & -left;
+  }
+  std::fprintf(stderr, "CDD_TEST_TARGET=%s: not compiled, or this CPU does not have it\n", name.c_str());
+  std::exit(2);
+}
+
+// Before the first test, so that no kernel has been chosen yet.
+class OneTarget : public testing::Environment {
+  void SetUp() override { choose_targets(only_target()); }
+};
+
+const testing::Environment* const kOneTarget = testing::AddGlobalTestEnvironment(new OneTarget);
+
+}  // namespace
+
+std::int64_t only_target() {
+  static const char* const name = std::getenv("CDD_TEST_TARGET");
+  static const std::int64_t target = name == nullptr ? 0 : named_target(name);
+  return target;
+}
 
 HWY_EXPORT(OwnTarget);
 
@@ -37,6 +63,10 @@ TEST(SimdTargets, DispatchTakesEachInItsTurn) {
   });
   EXPECT_NE(seen, 0);
   EXPECT_EQ(seen, HWY_SUPPORTED_TARGETS & HWY_TARGETS);
+  if (only_target() != 0) {
+    EXPECT_EQ(seen, only_target());
+    EXPECT_EQ(HWY_DYNAMIC_DISPATCH(OwnTarget)(), only_target());
+  }
 }
 
 }  // namespace cdd::test

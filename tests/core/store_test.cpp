@@ -101,39 +101,6 @@ TEST(Store, SmallAppendsOfWhatShrinksWell) {
 }
 
 // The clean-close slot says where the next record goes: here beyond what 32 bits can count.
-TEST(Store, OffsetsBeyond32Bits) {
-  const TemporaryFile file;
-  const std::vector<float> all = make_rows(1000);
-  WriterOptions options;
-  options.chunk_rows = 10;
-  auto writer = Writer::create_file(file.path(), true, options);
-  writer->append(book_layout(), bytes_of(all).first(500 * 600), 500);
-  writer->close();
-  writer.reset();
-  constexpr std::uint64_t kFar = std::uint64_t{5} << 30;
-  {
-    const auto storage = FileStorage::open(file.path(), FileStorage::Access::Append);
-    const Header header = read_header(*storage);
-    std::byte slot[kSlotBytes];
-    put_slot({kFar, 500, 0, 50, slot_flags::kCommit | slot_flags::kSynced}, header.metadata.check_salt(), 50,
-             slot);
-    storage->write_at(header.first_block + kBlockHeaderBytes + 50 * kSlotBytes, Bytes(slot));
-    storage->truncate(kFar);
-  }
-  writer = Writer::open_file(file.path(), {});
-  writer->append(book_layout(), bytes_of(all).subspan(500 * 600, 250 * 600), 250);
-  writer->flush();
-  const std::uint64_t flushed = std::filesystem::file_size(file.path());
-  writer->append(book_layout(), bytes_of(all).subspan(750 * 600), 250);
-  writer->close();
-  EXPECT_GT(flushed, kFar);
-  const Reader reader(FileStorage::open(file.path(), FileStorage::Access::Read));
-  EXPECT_LT(reader.chunk_info(49).offset, kFar);
-  EXPECT_GE(reader.chunk_info(50).offset, kFar);
-  expect_rows(reader, all);
-  expect_rows(Reader(MappedStorage::open(file.path())), all);
-}
-
 TEST(Store, FileAndMapReadTheSame) {
   const TemporaryFile file;
   const auto all = make_rows(1500);
@@ -275,6 +242,9 @@ TEST(Store, WrongLayoutsAndRangesAreRefused) {
 // A writer cuts off what a dead or failed append left, also under a map that covers it. Reading then touches
 // no byte behind the committed ones: where they end at the end of a page, the next one is gone.
 TEST(Store, MapsOfWhatIsCutOffLater) {
+#if defined(_WIN32)
+  GTEST_SKIP() << "Windows refuses to cut off what is mapped";
+#endif
   const TemporaryFile file;
   constexpr std::uint64_t kPageBytes = 4096;
   const RowLayout layout(Kind::UInt16, {});

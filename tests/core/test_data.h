@@ -1,8 +1,9 @@
 // Real arrays for tests: reads the .npz files of the data folder (zip of deflated or stored .npy members).
 //
 // Only what numpy.savez writes: C order, little-endian, b1/i/u/f/c/M8/m8 items. The folder is $CDD_DATA, else
-// ../shared/data beside the repository; tests skip when it is missing (CDD_SKIP_WITHOUT_DATA). Malformed
-// files throw std::runtime_error. Nothing here is safe against hostile files.
+// ../shared/data beside the repository; tests skip when it is missing (CDD_SKIP_WITHOUT_DATA). Under an
+// emulator $CDD_DATA_ROWS caps the rows taken of each array. Malformed files throw std::runtime_error.
+// Nothing here is safe against hostile files.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -46,6 +47,11 @@ inline bool have_data() { return std::filesystem::exists(data_folder() / "index.
 
 #define CDD_SKIP_WITHOUT_DATA() \
   if (!::cdd::test::have_data()) GTEST_SKIP() << "no real data at " << ::cdd::test::data_folder()
+
+inline std::uint32_t most_rows() {
+  const char* rows = std::getenv("CDD_DATA_ROWS");
+  return rows == nullptr ? ~0u : static_cast<std::uint32_t>(std::strtoul(rows, nullptr, 10));
+}
 
 inline std::vector<std::byte> read_file(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -132,7 +138,9 @@ inline TestArray load_array(const std::string& file, const std::string& member) 
   if (array.data.size() != std::size_t{array.n_rows} * array.layout.row_bytes()) {
     throw std::runtime_error("size of " + array.name + " does not match its shape");
   }
-  array.data.resize(array.data.size() + kScratchPadding);
+  array.n_rows = std::min(array.n_rows, most_rows());
+  array.data.resize(array.n_rows * std::size_t{array.layout.row_bytes()} + kScratchPadding);
+  std::fill(array.data.end() - kScratchPadding, array.data.end(), std::byte{0});
   return array;
 }
 

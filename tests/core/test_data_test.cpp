@@ -6,7 +6,7 @@ namespace {
 TEST(TestData, ReadsBooksAndSeries) {
   CDD_SKIP_WITHOUT_DATA();
   const TestArray book = load_array("lob/okx_ethusd_tick.npz", "ob");
-  EXPECT_EQ(book.n_rows, 1546u);
+  EXPECT_EQ(book.n_rows, std::min(1546u, most_rows()));
   EXPECT_EQ(book.layout.row_bytes(), 600u);
   const float price = load<float>(book.rows().data());
   EXPECT_TRUE(price > 100 && price < 10000) << price;

@@ -1,0 +1,158 @@
+"""Interpreters with a GIL each, and one without: module slots, and threads that nothing holds apart."""
+
+import importlib
+import os
+import subprocess
+import sys
+import sysconfig
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cdd
+
+FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+
+# NumPy does not load in a sub-interpreter, the core's module does.
+SUB_INTERPRETER = f"""
+import importlib.util
+spec = importlib.util.spec_from_file_location("cdd._cdd", {cdd._cdd.__file__!r})
+core = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(core)
+for _ in range(20):
+    memory = core.Memory()
+    writer = core.Writer(memory, "w", (8, ()), b"", "auto", "fast", 3, False, None, 1.0, 4096, 0, "batch")
+    writer.append(8, memoryview(bytes(range(80))).cast("q"))
+    writer.close()
+    out = bytearray(80)
+    reader = core.Reader(memory, "full", False, 1 << 31)
+    reader.read_into(0, None, out)
+    assert out == bytes(range(80))
+try:
+    core.Reader(b"", "full", False, 1 << 31)
+except core.TruncatedError:
+    pass
+"""
+
+
+def run_in_sub_interpreter(code: str) -> object:
+    """None, or what went wrong in a new interpreter with a GIL of its own."""
+    if sys.version_info >= (3, 13):
+        module = importlib.import_module("_interpreters")
+        made = module.create()
+        try:
+            return module.exec(made, code)
+        finally:
+            module.destroy(made)
+    module = importlib.import_module("_xxsubinterpreters")
+    made = module.create(isolated=True)
+    try:
+        return module.run_string(made, code)  # raises what the code raises
+    finally:
+        module.destroy(made)
+
+
+def in_threads(work: Callable[[int], object], count: int) -> list[object]:
+    """What work(i) returned or raised in `count` threads that begin together."""
+    results: list[object] = [None] * count
+    start = threading.Barrier(count)
+
+    def run(i: int) -> None:
+        start.wait()
+        try:
+            results[i] = work(i)
+        except BaseException as error:
+            results[i] = error
+
+    running = [threading.Thread(target=run, args=(i,)) for i in range(count)]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+    return results
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="interpreters share the GIL before 3.12")
+@pytest.mark.parametrize("count", [1, 4])
+def test_sub_interpreters_with_a_gil_of_their_own(count: int) -> None:
+    assert in_threads(lambda _: run_in_sub_interpreter(SUB_INTERPRETER), count) == [None] * count
+
+
+@pytest.mark.skipif(not FREE_THREADED, reason="this Python always has a GIL")
+def test_importing_cdd_leaves_the_gil_off() -> None:
+    code = "import sys, cdd; sys.exit(sys._is_gil_enabled())"
+    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(cdd.__file__).parent.parent), *sys.path])}
+    env.pop("PYTHON_GIL", None)
+    assert (
+        subprocess.run([sys.executable, "-P", "-W", "error", "-c", code], env=env, check=False).returncode
+        == 0
+    )
+
+
+def test_threads_append_to_one_writer_while_others_follow() -> None:
+    memory = cdd.Memory()
+    appends, writers, readers = 150, 3, 3
+    open_writer = cdd.open(memory, "w", chunk_rows=8, dtype=np.int64, row_shape=(2,), durability="none")
+    done = threading.Event()
+
+    def append(thread: int) -> None:
+        for i in range(appends):
+            open_writer.append(np.full((5, 2), thread * appends + i))
+            if i % 10 == 0:
+                open_writer.flush()
+            assert open_writer.rows >= (i + 1) * 5
+
+    def follow(_: int) -> None:
+        reader = cdd.open(memory)
+        seen = 0
+        while not done.is_set():
+            reader.refresh()
+            assert len(reader) >= seen
+            seen = len(reader)
+            rows = reader[:]
+            assert (rows[:, 0] == rows[:, 1]).all()
+
+    def work(i: int) -> None:
+        if i >= writers:
+            return follow(i)
+        append(i)
+        with lock:
+            left.pop()
+            if not left:
+                done.set()
+        return None
+
+    lock, left = threading.Lock(), list(range(writers))
+    assert in_threads(work, writers + readers) == [None] * (writers + readers)
+    open_writer.close()
+    rows = cdd.open(memory)[:]
+    values, counts = np.unique(rows[:, 0], return_counts=True)
+    assert values.tolist() == list(range(appends * writers))
+    assert (counts == 5).all()
+    assert (rows.reshape(-1, 5, 2) == rows.reshape(-1, 5, 2)[:, :1]).all(), "an append is never torn"
+
+
+def test_threads_share_close_and_reopen_one_reader(tmp_path: Path) -> None:
+    rows = np.random.default_rng(3).random((5000, 4))
+    cdd.save(tmp_path / "a.cdd", rows, chunk_rows=32)
+    shared = [cdd.open(tmp_path / "a.cdd")]
+
+    def work(i: int) -> None:
+        rng = np.random.default_rng(i)
+        for _ in range(200):
+            reader = shared[0]
+            start = int(rng.integers(0, 4900))
+            try:
+                assert np.array_equal(reader[start : start + 100], rows[start : start + 100])
+                starts = rng.integers(0, 4900, 5)
+                assert np.array_equal(reader.read_windows(starts, 64)[2], rows[starts[2] :][:64])
+            except ValueError as error:
+                assert "closed" in str(error)
+            if rng.random() < 0.1:
+                shared[0] = cdd.open(tmp_path / "a.cdd")
+                reader.close()
+
+    assert in_threads(work, 6) == [None] * 6
