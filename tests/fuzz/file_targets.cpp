@@ -88,7 +88,7 @@ void walk_index(Bytes file) {
     BlockWalk walk(view, header.metadata, header.first_block);
     const CommittedEnd end = walk.find_end();
     require(end.durable_chunks <= end.chunks, "no more chunks are durable than there are");
-    walk.scan_tail();
+    walk.find_tail();
     for (std::uint64_t k = 0; k < std::min<std::uint64_t>(walk.blocks().size(), 8); ++k)
       succeeds([&] { walk.is_sealed(k); });
     walk.follow_link();
