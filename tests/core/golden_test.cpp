@@ -134,6 +134,106 @@ std::vector<Golden> more_numeric_goldens() {
   };
 }
 
+// A book whose levels come, go, return and change, by whole ticks. Two sides of `depth` levels, the bids
+// first.
+class Ladder {
+ public:
+  struct Level {
+    int tick, size;
+  };
+
+  Ladder(std::uint32_t depth, unsigned seed) : random_(seed), depth_(static_cast<int>(depth)) {
+    for (int i = 0; i < depth_; ++i) {
+      sides_[0].push_back({1000 - 2 * i, 1 + below(50)});
+      sides_[1].push_back({1002 + 2 * i, 1 + below(50)});
+    }
+  }
+
+  int below(int n) { return static_cast<int>(random_() >> 8) % n; }
+
+  void change() {
+    std::vector<Level>& side = sides_[below(2)];
+    const int sign = &side == &sides_[0] ? -1 : 1, at = below(depth_);
+    const auto place = side.begin() + at;
+    switch (below(5)) {
+      case 0:  // a better best level pushes the last one out
+        side.insert(side.begin(), {side.front().tick - sign, 1 + below(50)});
+        gone_.push_back(side.back());
+        side.pop_back();
+        break;
+      case 1:  // a level goes, and the one that was pushed out returns
+        side.erase(place);
+        side.push_back({side.back().tick + 2 * sign, gone_.empty() ? 7 : gone_.back().size});
+        break;
+      case 2:  // a level goes, another comes
+        side.erase(place);
+        side.insert(side.begin() + below(depth_), {1001 + sign * (1 + below(40)), 1 + below(50)});
+        break;
+      case 3:
+        place->tick += sign;
+        break;
+      default:
+        place->size = below(3) == 0 ? 10 : place->size + below(9) - 4;
+    }
+  }
+
+  // item(tick, size, feature) for each.
+  template <class T, class Item>
+  void put(std::vector<T>& rows, int features, Item item) const {
+    for (const auto& side : sides_) {
+      for (const Level& level : side) {
+        for (int f = 0; f < features; ++f) rows.push_back(item(level.tick, level.size, f));
+      }
+    }
+  }
+
+ private:
+  std::minstd_rand random_;
+  int depth_;
+  std::vector<Level> sides_[2], gone_;
+};
+
+template <class T, class Item>
+Golden levels_golden(const char* name, Kind kind, std::uint32_t n_rows, int depth, int features, int changes,
+                     Item item) {
+  Ladder ladder(static_cast<std::uint32_t>(depth), n_rows);
+  std::vector<T> rows;
+  for (std::uint32_t r = 0; r < n_rows; ++r) {
+    ladder.put(rows, features, item);
+    for (int k = ladder.below(changes + 1); k > 0; --k) ladder.change();
+  }
+  const auto dims = {static_cast<std::uint32_t>(2 * depth), static_cast<std::uint32_t>(features)};
+  return {name, "levels", layout_of(kind, dims), n_rows, bytes_of_items(rows), {}, true};
+}
+
+// Both layouts of LEVELS, decimals, bits of one and two lanes, specials, one segment and several.
+std::vector<Golden> levels_goldens() {
+  const auto decimals = [](int tick, int size, int f) {
+    if (f == 0) return static_cast<float>(tick * 0.1);
+    return f == 1 ? static_cast<float>(size * 0.25) : static_cast<float>(size % 7);
+  };
+  const auto specials = [=](int tick, int size, int f) {
+    if (f == 0 && tick == 1007) return std::numeric_limits<float>::infinity();
+    if (f == 1 && size == 10) return std::numeric_limits<float>::quiet_NaN();
+    return f == 2 && size == 11 ? -0.0f : decimals(tick, size, f);
+  };
+  const auto bits = [](int tick, int size, int f) {
+    return f == 0 ? static_cast<float>(tick) : std::sqrt(static_cast<float>(size));
+  };
+  const auto wide = [](int tick, int size, int f) { return f == 0 ? tick / 100.0 : std::sqrt(size + tick); };
+  const auto whole = [](int tick, int, int) { return static_cast<std::int64_t>(tick) << 33; };
+  return {
+      levels_golden<float>("levels_events", Kind::Float32, 60, 6, 3, 3, decimals),
+      levels_golden<float>("levels_specials", Kind::Float32, 50, 6, 3, 3, specials),
+      levels_golden<float>("levels_bits", Kind::Float32, 50, 8, 2, 3, bits),
+      levels_golden<float>("levels_full", Kind::Float32, 40, 5, 3, 40, specials),
+      levels_golden<float>("levels_segments", Kind::Float32, 200, 5, 2, 8, decimals),
+      levels_golden<double>("levels_wide", Kind::Float64, 40, 6, 2, 3, wide),
+      levels_golden<std::int64_t>("levels_whole", Kind::Int64, 50, 7, 1, 2, whole),
+      levels_golden<float>("levels_many_slots", Kind::Float32, 20, 40, 2, 3, decimals),
+  };
+}
+
 std::vector<Golden> goldens() {
   const RowLayout okx = layout_of(Kind::Float32, {50, 3});
   const RowLayout book = layout_of(Kind::Float32, {6, 2});
@@ -152,7 +252,7 @@ std::vector<Golden> goldens() {
       {"generic_ob_f16_lz4", "generic_ob+lz4", book, 40, book_rows(40, 6, 2), {true, Normalise::Mid, 0.7f}},
       {"generic_ob_f16_zstd", "generic_ob+zstd", book, 40, book_rows(40, 6, 2), {true, Normalise::None, 7}},
   };
-  for (const auto& some : {numeric_goldens(), more_numeric_goldens()}) {
+  for (const auto& some : {numeric_goldens(), more_numeric_goldens(), levels_goldens()}) {
     all.insert(all.end(), some.begin(), some.end());
   }
   return all;
