@@ -31,7 +31,7 @@ BlockWalk::BlockWalk(const Storage& storage, const Metadata& metadata, std::uint
       is_plain_(metadata.index_type != BlockType::Slots) {
   add_block(first_block, 0);
   // Every block is written whole, as zeros, before anything leads to it.
-  const std::uint64_t needed = blocks_[0].plain ? 0 : geometry_.block_bytes(0);
+  const std::uint64_t needed = block(0).plain ? 0 : geometry_.block_bytes(0);
   if (storage.size() < first_block || storage.size() - first_block < needed) {
     fail(ErrorCode::Truncated, "%s was cut: it ends within its first index block", storage.name().c_str());
   }
@@ -58,8 +58,8 @@ bool BlockWalk::follow_link() {
   if (!next) return false;
   const std::uint64_t size = storage_.size();
   const std::uint64_t own_end =
-      blocks_[k].offset + (blocks_[k].plain ? kBlockHeaderBytes : geometry_.block_bytes(k));
-  const std::uint64_t needed = blocks_[k].plain ? kBlockHeaderBytes : geometry_.block_bytes(k + 1);
+      block(k).offset + (block(k).plain ? kBlockHeaderBytes : geometry_.block_bytes(k));
+  const std::uint64_t needed = block(k).plain ? kBlockHeaderBytes : geometry_.block_bytes(k + 1);
   if (next->offset < own_end || next->offset > size || size - next->offset < needed) {
     // Links are written before the file is synced: past the end, it is a link that outlived its block in a
     // crash. In a sealed block that cannot be, since sealing follows the sync.
@@ -71,7 +71,7 @@ bool BlockWalk::follow_link() {
     return false;
   }
   const bool is_wiped =
-      !blocks_[k].plain && !has_header(next->offset, k + 1) && !has_first_slot(next->offset, k + 1);
+      !block(k).plain && !has_header(next->offset, k + 1) && !has_first_slot(next->offset, k + 1);
   if (is_wiped && is_sealed(k)) {
     // The seal came after the sync that made the next block's header durable: what is missing was there.
     fail(ErrorCode::Checksum,
@@ -84,10 +84,10 @@ bool BlockWalk::follow_link() {
 }
 
 std::optional<BlockWalk::Successor> BlockWalk::successor_of(std::uint64_t k) const {
-  const Block& block = blocks_[k];
-  if (block.plain) {
-    if (block.plain->next == 0) return std::nullopt;
-    return Successor{block.plain->next, block.plain->slots.back().row_end};
+  const Block& full = block(k);
+  if (full.plain) {
+    if (full.plain->next == 0) return std::nullopt;
+    return Successor{full.plain->next, full.plain->slots.back().row_end};
   }
   const std::uint32_t capacity = geometry_.capacity(k);
   const Bytes bytes = storage_.copy_at(slot_offset(k, capacity - 1), 2 * kSlotBytes, scratch(Stage::Record));
@@ -119,13 +119,13 @@ bool BlockWalk::has_first_slot(std::uint64_t offset, std::uint64_t k) const {
 }
 
 bool BlockWalk::is_sealed(std::uint64_t k) const {
-  if (blocks_[k].plain) return true;
+  if (block(k).plain) return true;
   const auto block_bytes = static_cast<std::size_t>(geometry_.block_bytes(k));
-  const Bytes block = storage_.copy_at(blocks_[k].offset, block_bytes, scratch(Stage::Record));
-  if (block.size() < block_bytes) return false;
-  const Hash128 hash = {load<std::uint64_t>(block.data() + kBlockHashAt),
-                        load<std::uint64_t>(block.data() + kBlockHashAt + 8)};
-  return hash != Hash128{} && hash128(block.subspan(kBlockHeaderBytes)) == hash;
+  const Bytes found = storage_.copy_at(block(k).offset, block_bytes, scratch(Stage::Record));
+  if (found.size() < block_bytes) return false;
+  const Hash128 hash = {load<std::uint64_t>(found.data() + kBlockHashAt),
+                        load<std::uint64_t>(found.data() + kBlockHashAt + 8)};
+  return hash != Hash128{} && hash128(found.subspan(kBlockHeaderBytes)) == hash;
 }
 
 std::vector<std::optional<Slot>> BlockWalk::read_slots(std::uint64_t first, std::size_t count) const {
@@ -137,10 +137,11 @@ std::vector<std::optional<Slot>> BlockWalk::read_slots(std::uint64_t first, std:
     const std::uint64_t position = chunk - geometry_.first_chunk(k);
     const auto run = static_cast<std::size_t>(
         std::min<std::uint64_t>(count - slots.size(), geometry_.capacity(k) - position));
-    if (k < blocks_.size() && blocks_[k].plain) {
-      const auto& plain = blocks_[k].plain->slots;
+    if (k < blocks_.size() && block(k).plain) {
+      const auto& plain = block(k).plain->slots;
       for (std::size_t i = 0; i < run; ++i) {
-        slots.push_back(position + i < plain.size() ? std::optional(plain[position + i]) : std::nullopt);
+        const std::size_t at = static_cast<std::size_t>(position) + i;
+        slots.push_back(at < plain.size() ? std::optional(plain[at]) : std::nullopt);
       }
       continue;
     }
@@ -275,7 +276,7 @@ Bytes BlockWalk::record_of(std::uint64_t chunk, const Slot& slot) const {
 
 bool BlockWalk::goes_on_at(std::uint64_t chunk) const {
   const std::uint64_t k = blocks_.size() - 1;
-  if (blocks_[k].plain) return false;
+  if (block(k).plain) return false;
   const std::uint64_t position = chunk - geometry_.first_chunk(k);
   const auto count = static_cast<std::size_t>(
       std::min<std::uint64_t>(kLookSlots, std::uint64_t{geometry_.capacity(k)} + 1 - position));

@@ -95,11 +95,12 @@ class BlockWalk {
   std::uint64_t key_of(std::uint64_t k, std::uint64_t position) const noexcept {
     return position == geometry_.capacity(k) ? kLinkKey | k : geometry_.first_chunk(k) + position;
   }
+  const Block& block(std::uint64_t k) const noexcept { return blocks_[static_cast<std::size_t>(k)]; }
   std::optional<Slot> slot_at(std::uint64_t k, std::uint64_t position) const;
   std::optional<Tail> find_clean_tail() const;
   bool look_back(std::uint64_t k, std::uint64_t position, const std::byte* slot, Tail& tail) const;
   std::uint64_t slot_offset(std::uint64_t k, std::uint64_t position) const noexcept {
-    return blocks_[k].offset + kBlockHeaderBytes + kSlotBytes * position;
+    return block(k).offset + kBlockHeaderBytes + kSlotBytes * position;
   }
 
   const Storage& storage_;
