@@ -16,7 +16,7 @@
 
 namespace cdd {
 
-thread_local CallPlan call_plan;
+thread_local constinit CallPlan call_plan;
 thread_local int unsynced_names = 0;
 
 namespace {

@@ -22,7 +22,7 @@ struct CallPlan {
   int failures = 0;
   bool at_proof = false;  // the write that failed was that of a clean-close slot
 };
-extern thread_local CallPlan call_plan;
+extern thread_local constinit CallPlan call_plan;
 
 // How often this thread gave a file its name while bytes written before were not synced yet.
 extern thread_local int unsynced_names;
