@@ -74,7 +74,8 @@ def kill_writers(path: Path, kills: range, rng: random.Random) -> None:
         promised = int.from_bytes(told[len(told) // 8 * 8 - 8 :][:8], "little")
         with cdd.open(path, verify="full") as reader:
             assert len(reader) >= promised
-            assert np.array_equal(reader[:], rows_from(0, len(reader)))
+            if len(reader) > 0:  # a slow writer was killed before its first rows, and no dtype is known
+                assert np.array_equal(reader[:], rows_from(0, len(reader)))
     with cdd.open(path, "a") as writer:
         assert writer.rows >= promised
         writer.append(rows_from(writer.rows, 10))

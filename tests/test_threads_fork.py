@@ -173,6 +173,10 @@ def test_forks_while_threads_read(path: Path) -> None:
 
 
 @needs_fork
+@pytest.mark.skipif(
+    "libasan" in os.environ.get("LD_PRELOAD", ""),
+    reason="a forked child of a program with threads may find AddressSanitizer's allocator locked",
+)
 def test_forks_while_a_thread_writes_to_memory() -> None:
     memory = cdd.Memory()
     with cdd.open(memory, "w", durability="none") as writer:
