@@ -12,7 +12,7 @@ PACKAGE = BUILD / "asan" / "package"  # a folder for PYTHONPATH with the package
 # fails as it would without a sanitizer. What CPython does not free at its end is no leak of ours.
 ASAN = "detect_leaks=0:allocator_may_return_null=1:max_malloc_fill_size=268435456:malloc_fill_byte=165"
 # The tests in which threads meet.
-CONCURRENT = ["--tests-regex", "Live|Thread|Executor"]
+CONCURRENT = ["--tests-regex", "Live|Thread|Executor|Parallel|Follow"]
 
 
 def core_tests(preset: str) -> None:
