@@ -2,7 +2,7 @@
 
     python3 dev.py bench all [--out docs/benchmarks] [--gib 4] [--quick]
 
-Takes about an hour on two cores and 5 GB of disk for a while; --quick is a trial of some minutes, whose
+Takes ten minutes on two cores and 5 GB of disk for a while; --quick is a trial of some minutes, whose
 figures mean nothing. Nothing else should run beside it.
 """
 

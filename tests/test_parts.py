@@ -14,7 +14,7 @@ def book() -> np.ndarray:
     return rng.integers(0, 50, (ROWS, 50, 3)).astype(np.float32)
 
 
-@pytest.fixture(scope="module", params=["auto", "raw", "planes+lz4", "zstd"])
+@pytest.fixture(scope="module", params=["auto", "levels", "numeric", "raw", "planes+lz4", "zstd"])
 def reader(
     request: pytest.FixtureRequest, book: np.ndarray, tmp_path_factory: pytest.TempPathFactory
 ) -> cdd.Reader:

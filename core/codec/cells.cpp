@@ -13,7 +13,7 @@ struct Runs {
   std::size_t row_stride;
 };
 
-// A run of kBytes, known when this is compiled, is a load and a store; 0: any.
+// kBytes: of a run, 0 for any number.
 template <std::size_t kBytes>
 void copy_runs(const Runs& runs, const std::byte* from, std::uint64_t n_rows, std::byte* out) noexcept {
   const std::size_t bytes = kBytes == 0 ? runs.bytes : kBytes;
@@ -38,20 +38,7 @@ void copy_cells(const RowLayout& layout, const Cells* cells, const std::byte* ro
   Runs runs{cells->levels(), cells->features() * item_bytes, level_bytes, layout.row_bytes()};
   if (runs.bytes == level_bytes) runs = {1, cells_bytes(layout, cells), 0, layout.row_bytes()};
   const std::byte* const from = rows + cells->level_begin * level_bytes + cells->feature_begin * item_bytes;
-  switch (runs.bytes) {
-    case 1:
-      return copy_runs<1>(runs, from, n_rows, out);
-    case 2:
-      return copy_runs<2>(runs, from, n_rows, out);
-    case 4:
-      return copy_runs<4>(runs, from, n_rows, out);
-    case 8:
-      return copy_runs<8>(runs, from, n_rows, out);
-    case 16:
-      return copy_runs<16>(runs, from, n_rows, out);
-    default:
-      return copy_runs<0>(runs, from, n_rows, out);
-  }
+  with_known_bytes(runs.bytes, [&](auto bytes) { copy_runs<bytes>(runs, from, n_rows, out); });
 }
 
 }  // namespace cdd

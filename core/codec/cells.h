@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "core/base/row_layout.h"
 #include "core/base/scratch.h"
@@ -15,6 +16,28 @@ namespace cdd {
 inline std::size_t cells_bytes(const RowLayout& layout, const Cells* cells) noexcept {
   if (cells == nullptr) return layout.row_bytes();
   return std::size_t{cells->levels()} * cells->features() * layout.item_bytes();
+}
+
+// f(bytes) with the number as a constant where it is a common one, so that copying so many is a load and a
+// store; else with 0.
+template <class F>
+void with_known_bytes(std::size_t bytes, const F& f) {
+  switch (bytes) {
+    case 1:
+      return f(std::integral_constant<std::size_t, 1>());
+    case 2:
+      return f(std::integral_constant<std::size_t, 2>());
+    case 4:
+      return f(std::integral_constant<std::size_t, 4>());
+    case 8:
+      return f(std::integral_constant<std::size_t, 8>());
+    case 12:
+      return f(std::integral_constant<std::size_t, 12>());
+    case 16:
+      return f(std::integral_constant<std::size_t, 16>());
+    default:
+      return f(std::integral_constant<std::size_t, 0>());
+  }
 }
 
 // The cells of `n_rows` rows, one after the other without gaps, into n_rows * cells_bytes() bytes of `out`.

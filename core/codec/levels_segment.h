@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/row_layout.h"
+#include "core/codec/cells.h"
 #include "core/codec/levels_pack.h"
 
 namespace cdd::levels {
@@ -72,11 +73,15 @@ void gather_cells(const Shape& shape, const Cells& cells, const std::byte* entri
   const std::size_t stride = simd::levels_entry_stride(shape.entry_bytes());
   const std::size_t bytes = std::size_t{cells.features()} * shape.item_bytes;
   entries += std::size_t{cells.feature_begin} * shape.item_bytes;
-  for (std::size_t r = 0; r < rows; ++r, ids += row_step) {
-    for (std::size_t j = cells.level_begin; j < cells.level_end; ++j, out += bytes) {
-      std::memcpy(out, entries + std::size_t{ids[j * slot_step]} * stride, bytes);
+  with_known_bytes(bytes, [&](auto known) {
+    const std::size_t n = known == 0 ? bytes : known;
+    std::byte* to = out;
+    for (std::size_t r = 0; r < rows; ++r) {
+      for (std::size_t j = cells.level_begin; j < cells.level_end; ++j, to += n) {
+        std::memcpy(to, entries + std::size_t{ids[r * row_step + j * slot_step]} * stride, n);
+      }
     }
-  }
+  });
 }
 
 // Reading what both layouts have: the scales, and how many lanes they make.

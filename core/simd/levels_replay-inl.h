@@ -131,14 +131,14 @@ HWY_NOINLINE bool ReplayWith(const LevelsReplay& replay, bool moves_often) {
   if (skipped > r.n_events) return false;
   std::size_t event = 0;
   while (event < skipped) put(event++);
-  state.Save(ids);
+  state.End(ids);
   for (std::size_t i = r.first_row + 1; i < r.end_row; ++i) {
     const std::size_t count = r.counts[i - 1];
     if (count > r.n_events - event) return false;
     ids += r.slots;
-    if constexpr (std::is_same_v<State, MemoryState>) state.Save(ids);
+    state.Begin(ids);
     for (const std::size_t end = event + count; event < end; ++event) put(event);
-    if constexpr (!std::is_same_v<State, MemoryState>) state.Save(ids);
+    state.End(ids);
   }
   return true;
 }

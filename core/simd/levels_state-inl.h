@@ -26,10 +26,12 @@ class MemoryState {
     for (std::size_t j = 0; j < slots_; ++j) ids_[j] = static_cast<std::uint16_t>(j);
   }
 
-  HWY_INLINE void Save(std::uint16_t* row) {
-    if (row != ids_) std::memcpy(row, ids_, slots_ * sizeof *row);
+  // Around the events of a row.
+  HWY_INLINE void Begin(std::uint16_t* row) {
+    std::memcpy(row, ids_, slots_ * sizeof *row);
     ids_ = row;
   }
+  HWY_INLINE void End(std::uint16_t*) {}
 
   HWY_INLINE std::uint32_t Put(const LevelsOps& ops, std::size_t e) {
     const std::uint32_t parent = ids_[ops.parent[e] & 0xffff];
@@ -86,7 +88,8 @@ class VectorState {
         low_(low_places_),
         high_(high_places_) {}
 
-  HWY_INLINE void Save(std::uint16_t* row) const {
+  HWY_INLINE void Begin(std::uint16_t*) {}
+  HWY_INLINE void End(std::uint16_t* row) const {
     hn::StoreU(low_, D(), row);
     hn::StoreU(high_, D(), row + 32);
   }

@@ -9,6 +9,7 @@
 // A share of the states is crashed again while it is recovered and appended to.
 #pragma once
 
+#include <cctype>
 #include <cstdint>
 #include <string>
 #include <unordered_set>
@@ -31,6 +32,13 @@ struct CrashWorkload {
   void (*run)(Session& session);
 };
 const std::vector<CrashWorkload>& crash_workloads();
+
+// The letters and digits of its name: what a test may be called.
+inline std::string test_name(const CrashWorkload& workload) {
+  std::string name(workload.name);
+  std::erase_if(name, [](unsigned char c) { return std::isalnum(c) == 0; });
+  return name;
+}
 
 class CrashSimulator {
  public:

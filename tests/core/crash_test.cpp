@@ -25,13 +25,8 @@ TEST_P(Crash, LeavesAPrefixOfOneHistory) {
   RecordProperty("nested", std::to_string(simulator.nested()));
 }
 
-INSTANTIATE_TEST_SUITE_P(Workloads, Crash, testing::ValuesIn(crash_workloads()), [](const auto& info) {
-  std::string name;
-  for (const char* c = info.param.name; *c != '\0'; ++c) {
-    if (std::isalnum(static_cast<unsigned char>(*c))) name += *c;
-  }
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Workloads, Crash, testing::ValuesIn(crash_workloads()),
+                         [](const auto& info) { return test_name(info.param); });
 
 }  // namespace
 }  // namespace cdd

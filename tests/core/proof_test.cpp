@@ -100,13 +100,8 @@ TEST_P(Proof, IsThereWhenTheCallReturns) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Workloads, Proof, testing::ValuesIn(crash_workloads()), [](const auto& info) {
-  std::string name;
-  for (const char* c = info.param.name; *c != '\0'; ++c) {
-    if (std::isalnum(static_cast<unsigned char>(*c))) name += *c;
-  }
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Workloads, Proof, testing::ValuesIn(crash_workloads()),
+                         [](const auto& info) { return test_name(info.param); });
 
 }  // namespace
 }  // namespace cdd
