@@ -95,7 +95,8 @@ std::byte* write_segment(const SegmentPlan& plan, const Shape& shape, std::byte*
 
 SegmentPlan plan_segment(const Shape& shape, Bytes rows, std::size_t n_rows) {
   const Dictionary dictionary = levels::make_dictionary(shape, rows, n_rows);
-  SegmentPlan events = levels::plan_events(dictionary);
+  SegmentPlan events = levels::plan_ladder(dictionary);
+  if (events.streams.empty()) events = levels::plan_events(dictionary);
   // Where few levels change, ids for all of them cannot be the smaller.
   if (!events.streams.empty() && events.work * kManyCellsPerEvent < n_rows * shape.slots) return events;
   SegmentPlan full = levels::plan_full(dictionary);
@@ -158,6 +159,8 @@ void decode_segment(const Shape& shape, std::size_t n_rows, levels::Cursor segme
       return decode_events(shape, n_rows, segment, range, cells, out);
     case Layout::Full:
       return decode_full(shape, n_rows, segment, range, cells, out);
+    case Layout::Ladder:
+      return decode_ladder(shape, n_rows, segment, range, cells, out);
     default:
       fail(ErrorCode::Unsupported, "levels: layout %d", layout);
   }

@@ -234,16 +234,6 @@ class Emission {
   std::size_t n_repeats = 0;  // patches that put in a known entry
 };
 
-template <class T>
-void append(std::vector<std::byte>& out, T v) {
-  const auto* p = as_bytes(&v);
-  out.insert(out.end(), p, p + sizeof v);
-}
-
-void append_scales(const Dictionary& d, std::vector<std::byte>& header) {
-  for (std::size_t f = 0; f < d.shape.features; ++f) append(header, d.scales.of[f]);
-}
-
 // The patches of a lane as they are or against what they replace, whichever is smaller.
 StreamPlan plan_patches(const std::vector<std::uint32_t>& values, const std::vector<std::uint32_t>& deltas) {
   const StreamPlan absolute = plan_stream(values, false);

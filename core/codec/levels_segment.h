@@ -21,7 +21,7 @@ inline constexpr std::uint32_t kMaxLanes = 2 * kMaxFeatures;
 inline constexpr std::size_t kMaxCells = 65536;  // rows * slots of a segment, so that ids fit into 16 bits
 inline constexpr std::uint32_t kMaxScale = 12;   // decimal exponents 0 to 12
 
-enum class Layout : std::uint8_t { Events = 0, Full = 1 };
+enum class Layout : std::uint8_t { Events = 0, Full = 1, Ladder = 2 };
 
 // What an event does. "In" and "out" mean the far end of the move is the edge of the slot's half of the row.
 enum class Event : std::uint8_t {
@@ -35,6 +35,11 @@ enum class Event : std::uint8_t {
   MoveNew = 7,  // put in at the slot, taken out at a slot of its own
   MoveKnown = 8,
 };
+
+// Of a ladder: flags, and limits.
+inline constexpr std::uint8_t kKindBits = 3, kKeepsLast = 4;
+inline constexpr std::uint32_t kMaxLadderPlaces = 32768;
+inline constexpr std::uint32_t kMaxLadderEntries = 65000;
 
 struct Shape {
   std::uint32_t slots = 0;
@@ -51,6 +56,9 @@ struct Shape {
   std::uint32_t middle() const noexcept { return slots / 2; }
 };
 
+// On the first side of a ladder so many places stand at most, be they shown or not.
+inline std::uint32_t most_standing(const Shape& shape) noexcept { return 4 * shape.slots + 64; }
+
 // An item of an entry that its column cannot express: a NaN or -0.0 among decimals.
 struct Special {
   std::uint16_t entry;
@@ -65,11 +73,13 @@ void decode_events(const Shape& shape, std::size_t n_rows, Cursor segment, RowRa
                    std::byte* out);
 void decode_full(const Shape& shape, std::size_t n_rows, Cursor segment, RowRange range, const Cells* cells,
                  std::byte* out);
+void decode_ladder(const Shape& shape, std::size_t n_rows, Cursor segment, RowRange range, const Cells* cells,
+                   std::byte* out);
 
-// Of `rows` rows the cells, when the entry of a row's slot is ids[row * row_step + slot * slot_step].
-template <class Id>
-void gather_cells(const Shape& shape, const Cells& cells, const std::byte* entries, const Id* ids,
-                  std::size_t row_step, std::size_t slot_step, std::size_t rows, std::byte* out) {
+// Of `rows` rows the cells, when the entry of a row's slot is ids_of(row)[slot * slot_step]. Returns their end.
+template <class IdsOf>
+std::byte* gather_cells(const Shape& shape, const Cells& cells, const std::byte* entries, const IdsOf& ids_of,
+                  std::size_t slot_step, std::size_t rows, std::byte* out) {
   const std::size_t stride = simd::levels_entry_stride(shape.entry_bytes());
   const std::size_t bytes = std::size_t{cells.features()} * shape.item_bytes;
   entries += std::size_t{cells.feature_begin} * shape.item_bytes;
@@ -77,14 +87,16 @@ void gather_cells(const Shape& shape, const Cells& cells, const std::byte* entri
     const std::size_t n = known == 0 ? bytes : known;
     std::byte* to = out;
     for (std::size_t r = 0; r < rows; ++r) {
+      const auto* ids = ids_of(r);
       for (std::size_t j = cells.level_begin; j < cells.level_end; ++j, to += n) {
-        std::memcpy(to, entries + std::size_t{ids[r * row_step + j * slot_step]} * stride, n);
+        std::memcpy(to, entries + std::size_t{ids[j * slot_step]} * stride, n);
       }
     }
   });
+  return out + rows * cells.levels() * bytes;
 }
 
-// Reading what both layouts have: the scales, and how many lanes they make.
+// Reading what all layouts have: the scales, and how many lanes they make.
 struct Scales {
   std::array<std::uint8_t, kMaxFeatures> of;
   std::uint32_t lanes;
@@ -145,6 +157,17 @@ struct SegmentPlan {
 };
 // No streams when the rows differ so much that the full layout is better.
 SegmentPlan plan_events(const Dictionary& dictionary);
+// The same, and when the rows are no ladder.
+SegmentPlan plan_ladder(const Dictionary& dictionary);
 SegmentPlan plan_full(const Dictionary& dictionary);
+
+template <class T>
+void append(std::vector<std::byte>& out, T v) {
+  const auto* p = as_bytes(&v);
+  out.insert(out.end(), p, p + sizeof v);
+}
+inline void append_scales(const Dictionary& d, std::vector<std::byte>& header) {
+  for (std::size_t f = 0; f < d.shape.features; ++f) append(header, d.scales.of[f]);
+}
 
 }  // namespace cdd::levels

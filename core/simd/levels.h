@@ -83,6 +83,56 @@ struct LevelsReplay {
   std::uint16_t* ids;  // for all slots of a row, row after row; 128 bytes more are written
 };
 
+// What an event of a ladder does at its place.
+enum class LadderKind : std::uint8_t {
+  New = 0,    // the next new entry stands there
+  Gone = 1,   // nothing stands there
+  Known = 2,  // the next of the known entries does
+};
+inline constexpr std::uint16_t kLadderNothing = 0xffff;  // no id
+// The places of a side take whole groups of so many.
+inline constexpr std::size_t kLadderGrain = 32;
+inline constexpr std::size_t ladder_pitch(std::size_t n_places) {
+  return (n_places + kLadderGrain - 1) / kLadderGrain * kLadderGrain;
+}
+
+inline constexpr std::size_t kLadderBlockRows = 64;
+
+// A segment in which every row is what stands at places on two sides, one behind the other. Counts are those
+// of the arrays; their values may be anything.
+struct LevelsLadder {
+  std::uint32_t slots, split;  // slots below `split` are the first side's
+  std::uint32_t places[2];
+  bool keeps_last;              // rows show the last places of the first side on which something stands
+  std::uint32_t most_standing;  // on the first side
+  const std::byte* first_bits[2];  // of each side: a bit for each place, set where something stands in row 0
+
+  // Rows [0, end_row) are replayed; ids are made of those from first_row on.
+  std::size_t first_row, end_row;
+  const std::uint32_t* counts;  // of rows 1 to end_row - 1
+  const std::uint32_t* codes;   // place << kind_bits | kind
+  unsigned kind_bits;
+  const std::uint32_t* known;
+  std::size_t n_events, n_new, n_known;
+
+  // Working memory with room for a vector behind each.
+  std::uint16_t* at;  // of each event: its place, plus the gap on the second side
+  std::uint16_t* id;  // and what it puts there
+  std::uint16_t *standing, *standing_next;  // standing_pitch() and a grain each, aligned to 64 bytes
+  std::size_t next_event;
+
+  // Results: of all entries made the places (room for slots + n_new), and of a block of rows which state each
+  // is in and where the ids of that begin; `ids` has room for slots + most_standing a row, and
+  // standing_pitch() more.
+  std::uint16_t* places_of_entries;
+  std::uint16_t* ids;
+  std::uint32_t states[kLadderBlockRows], starts[kLadderBlockRows];
+
+  // The second side begins so far behind the first: a grain, unless nothing is between the parts of a row.
+  std::size_t gap() const { return keeps_last ? 0 : ladder_pitch(places[0]) - places[0]; }
+  std::size_t standing_pitch() const { return ladder_pitch(places[0] + gap() + places[1]); }
+};
+
 struct LevelsKernels {
   // n values of `width` bits (0 to 24), little-endian, plus `base` each (modulo 2^32).
   void (*unpack)(const std::byte* in, unsigned width, std::size_t n, std::uint32_t base, std::uint32_t* out);
@@ -103,6 +153,17 @@ struct LevelsKernels {
                   std::size_t slots, std::uint32_t n_entries, std::uint32_t* ids);
   // rows.rows rows of a block, beginning at its row `first`.
   void (*gather_block)(const LevelsRows& rows, const std::uint32_t* ids, std::size_t first);
+  // Reads the events of a ladder, says how many new entries they make, and carries out those of rows up to
+  // the first; false when one is not possible.
+  bool (*start_ladder)(LevelsLadder& ladder, std::size_t* n_new);
+  // The ids of rows [row, row + n_rows) of the segment, at most kLadderBlockRows. Blocks follow one another
+  // from the first row on. False when a row lacks something; ids then hold anything.
+  bool (*ladder_block)(LevelsLadder& ladder, std::size_t row, std::size_t n_rows);
+  // out[i] = table[index[i]] for n of them; index values of the n only are looked up.
+  void (*take_each)(const std::uint32_t* table, const std::uint16_t* index, std::size_t n, std::uint32_t* out);
+  // Rows of entries, each by the ids from ids[starts[states[row]]] on.
+  void (*gather_rows)(const LevelsRows& rows, const std::uint16_t* ids, const std::uint32_t* starts,
+                      const std::uint32_t* states);
 };
 
 // A decimal lane's integer times this is its float32, rounded once from double.

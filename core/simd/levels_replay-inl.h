@@ -12,6 +12,7 @@
 
 #include <cstring>
 
+#include "core/simd/levels_ladder-inl.h"
 #include "core/simd/levels_state-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -169,7 +170,7 @@ inline bool ReplayEvents(const LevelsReplay& r) {
 
 inline const LevelsKernels* LevelsKernelsOfTarget() {
   static constexpr LevelsKernels kKernels{Unpack,       Unzigzag, PrefixSum, MakeEntries,
-                                          ReplayEvents, Gather,   SumIds,    GatherBlock};
+                                          ReplayEvents, Gather,   SumIds,    GatherBlock, StartLadder, LadderBlock, TakeEach, GatherRows};
   return &kKernels;
 }
 
