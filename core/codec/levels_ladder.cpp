@@ -39,8 +39,9 @@ void take_counts(const Shape& shape, std::size_t n_rows, Cursor& in, Header& h) 
   h.n_places = std::size_t{h.places[0]} + h.places[1];
   h.n_entries = std::size_t{shape.slots} + h.n_new;
   if (h.flags > (kKindBits | kKeepsLast) || h.kind_bits() > 2 || h.split > shape.slots ||
-      h.places[0] < h.split || h.places[1] < shape.slots - h.split || h.n_places > std::min<std::size_t>(h.n_entries, kMaxLadderPlaces) ||
-      h.n_entries > kMaxLadderEntries || h.n_events > (n_rows - 1) * (shape.slots + most_standing(shape))) {
+      h.places[0] < h.split || h.places[1] < shape.slots - h.split ||
+      h.n_places > std::min<std::size_t>(h.n_entries, kMaxLadderPlaces) || h.n_entries > kMaxLadderEntries ||
+      h.n_events > (n_rows - 1) * (shape.slots + most_hidden(shape))) {
     fail(ErrorCode::Corrupt, "levels: a ladder of %zu rows with %zu events at %zu places", n_rows, h.n_events,
          h.n_places);
   }
@@ -73,7 +74,7 @@ struct Work {
 Work carve(const Shape& shape, const Header& h, simd::LevelsLadder& r) {
   const std::size_t pitch = r.standing_pitch();
   const std::size_t stride = simd::levels_entry_stride(shape.entry_bytes());
-  const std::size_t ids = simd::kLadderBlockRows * (r.slots + r.most_standing) + pitch;
+  const std::size_t ids = simd::kLadderBlockRows * (r.slots + r.most_hidden) + pitch;
   const std::size_t standing = pitch + simd::kLadderGrain;
   Work w;
   w.lane_pitch = static_cast<std::size_t>(align_up(h.n_entries + 16, 16));
@@ -147,7 +148,7 @@ void decode_ladder(const Shape& shape, std::size_t n_rows, Cursor segment, RowRa
   r.slots = shape.slots;
   r.split = h.split;
   r.keeps_last = (h.flags & kKeepsLast) != 0;
-  r.most_standing = most_standing(shape);
+  r.most_hidden = most_hidden(shape);
   r.kind_bits = h.kind_bits();
   r.first_row = static_cast<std::size_t>(range.first);
   r.end_row = static_cast<std::size_t>(range.first + range.count);

@@ -28,7 +28,7 @@ std::int64_t rank_of(const Dictionary& d, std::size_t level) noexcept {
 // One side of the rows: slots [begin, end), in the order of places.
 struct Side {
   std::size_t begin, end;
-  std::vector<std::uint32_t> place_of_key;   // or kNone
+  std::vector<std::uint32_t> place_of_key;    // or kNone
   std::vector<std::uint32_t> level_of_place;  // some level that has the key
   bool is_rising = true;
 
@@ -104,7 +104,9 @@ class Ladder {
       const std::size_t before = places.size();
       for (const Side& side : sides) change_to(side, states_[&side - sides], r);
       counts.push_back(static_cast<std::uint32_t>(places.size() - before));
-      if (places.size() * kFewestCellsPerEvent > (r + 4) * d_.shape.slots || entry_levels.size() > kMaxLadderEntries) return false;
+      if (places.size() * kFewestCellsPerEvent > (r + 4) * d_.shape.slots ||
+          entry_levels.size() > kMaxLadderEntries)
+        return false;
     }
     return true;
   }
@@ -117,8 +119,8 @@ class Ladder {
 
  private:
   struct State {
-    std::uint32_t first;               // the number of the side's first place
-    std::vector<std::uint32_t> level;  // that stands at each place, or kNone
+    std::uint32_t first;                // the number of the side's first place
+    std::vector<std::uint32_t> level;   // that stands at each place, or kNone
     std::vector<std::uint64_t> stands;  // a bit for each place
     std::size_t standing = 0;
   };
@@ -187,14 +189,15 @@ class Ladder {
       for (; j < side.end && place_of(j) / 64 == w; ++j) gone &= ~(std::uint64_t{1} << place_of(j) % 64);
       if (low > w * 64) gone &= ~std::uint64_t{0} << low % 64;
       if (high < w * 64 + 64) gone &= ~(~std::uint64_t{0} << high % 64);
-      for (; gone != 0; gone &= gone - 1) take_away(state, w * 64 + static_cast<std::size_t>(std::countr_zero(gone)));
+      for (; gone != 0; gone &= gone - 1)
+        take_away(state, w * 64 + static_cast<std::size_t>(std::countr_zero(gone)));
     }
     for (j = side.begin; j < side.end; ++j) {
       const std::size_t place = place_of(j);
       if (state.level[place] != row[j]) change(state, place, row[j]);
     }
     // What no row shows must not become too much.
-    for (std::size_t p = 0; keeps && state.standing > most_standing(d_.shape) && p < low; ++p) {
+    for (std::size_t p = 0; keeps && state.standing > side.slots() + most_hidden(d_.shape) && p < low; ++p) {
       if (state.level[p] != kNone) take_away(state, p);
     }
   }
@@ -270,7 +273,8 @@ SegmentPlan plan_ladder(const Dictionary& d) {
     for (std::size_t p = lane.size(); p-- > 1;) lane[p] -= lane[p - 1];
     lane.erase(lane.begin());
   }
-  for (std::size_t i = 0; i < plan.values.size(); ++i) plan.streams.push_back(plan_stream(plan.values[i], i >= 3));
+  for (std::size_t i = 0; i < plan.values.size(); ++i)
+    plan.streams.push_back(plan_stream(plan.values[i], i >= 3));
   return plan;
 }
 

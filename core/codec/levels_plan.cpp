@@ -1,4 +1,4 @@
-// The encoders of both layouts: which events make each row, and what streams they become.
+// The encoders of the events and full layouts: what makes each row, and what streams that becomes.
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-// What the parts of the LEVELS codec share: a segment's shape, its entries, and the two layouts.
+// What the parts of the LEVELS codec share: a segment's shape, its entries, and the three layouts.
 //
 // A chunk is cut into segments, each of which decodes alone. Private to core/codec/levels*.cpp.
 #pragma once
@@ -56,8 +56,8 @@ struct Shape {
   std::uint32_t middle() const noexcept { return slots / 2; }
 };
 
-// On the first side of a ladder so many places stand at most, be they shown or not.
-inline std::uint32_t most_standing(const Shape& shape) noexcept { return 4 * shape.slots + 64; }
+// What no row shows of a ladder's first side where rows show its last places.
+inline std::uint32_t most_hidden(const Shape& shape) noexcept { return 2 * shape.slots + 64; }
 
 // An item of an entry that its column cannot express: a NaN or -0.0 among decimals.
 struct Special {
@@ -76,10 +76,11 @@ void decode_full(const Shape& shape, std::size_t n_rows, Cursor segment, RowRang
 void decode_ladder(const Shape& shape, std::size_t n_rows, Cursor segment, RowRange range, const Cells* cells,
                    std::byte* out);
 
-// Of `rows` rows the cells, when the entry of a row's slot is ids_of(row)[slot * slot_step]. Returns their end.
+// Of `rows` rows the cells, when the entry of a row's slot is ids_of(row)[slot * slot_step]. Returns their
+// end.
 template <class IdsOf>
 std::byte* gather_cells(const Shape& shape, const Cells& cells, const std::byte* entries, const IdsOf& ids_of,
-                  std::size_t slot_step, std::size_t rows, std::byte* out) {
+                        std::size_t slot_step, std::size_t rows, std::byte* out) {
   const std::size_t stride = simd::levels_entry_stride(shape.entry_bytes());
   const std::size_t bytes = std::size_t{cells.features()} * shape.item_bytes;
   entries += std::size_t{cells.feature_begin} * shape.item_bytes;
@@ -125,7 +126,7 @@ class Arena {
   std::byte* next_;
 };
 
-// The distinct levels of a segment and its rows in terms of them; what both encoders start from.
+// The distinct levels of a segment and its rows in terms of them; what all encoders start from.
 struct Dictionary {
   Shape shape;
   std::size_t n_rows = 0;

@@ -103,8 +103,8 @@ inline constexpr std::size_t kLadderBlockRows = 64;
 struct LevelsLadder {
   std::uint32_t slots, split;  // slots below `split` are the first side's
   std::uint32_t places[2];
-  bool keeps_last;              // rows show the last places of the first side on which something stands
-  std::uint32_t most_standing;  // on the first side
+  bool keeps_last;                 // rows show the last places of the first side on which something stands
+  std::uint32_t most_hidden;       // on the first side then, in front of them
   const std::byte* first_bits[2];  // of each side: a bit for each place, set where something stands in row 0
 
   // Rows [0, end_row) are replayed; ids are made of those from first_row on.
@@ -116,8 +116,8 @@ struct LevelsLadder {
   std::size_t n_events, n_new, n_known;
 
   // Working memory with room for a vector behind each.
-  std::uint16_t* at;  // of each event: its place, plus the gap on the second side
-  std::uint16_t* id;  // and what it puts there
+  std::uint16_t* at;                        // of each event: its place, plus the gap on the second side
+  std::uint16_t* id;                        // and what it puts there
   std::uint16_t *standing, *standing_next;  // standing_pitch() and a grain each, aligned to 64 bytes
   std::size_t next_event;
 
@@ -160,7 +160,8 @@ struct LevelsKernels {
   // from the first row on. False when a row lacks something; ids then hold anything.
   bool (*ladder_block)(LevelsLadder& ladder, std::size_t row, std::size_t n_rows);
   // out[i] = table[index[i]] for n of them; index values of the n only are looked up.
-  void (*take_each)(const std::uint32_t* table, const std::uint16_t* index, std::size_t n, std::uint32_t* out);
+  void (*take_each)(const std::uint32_t* table, const std::uint16_t* index, std::size_t n,
+                    std::uint32_t* out);
   // Rows of entries, each by the ids from ids[starts[states[row]]] on.
   void (*gather_rows)(const LevelsRows& rows, const std::uint16_t* ids, const std::uint32_t* starts,
                       const std::uint32_t* states);

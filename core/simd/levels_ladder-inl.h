@@ -55,50 +55,65 @@ inline std::size_t StandFirst(const std::byte* bits, std::size_t n_places, std::
 }
 
 // Codes -> where each event puts which id, and the places of new entries. False when a value is not possible.
-inline bool DecodeCodes(const LevelsLadder& r, std::size_t* n_new) {
+template <bool kHasKnown>
+HWY_NOINLINE bool DecodeCodesWith(const LevelsLadder& r, std::size_t* n_new) {
   const D32 d;
   const hn::Rebind<std::uint16_t, D32> d16;
-  const auto zero = hn::Zero(d), first = hn::Set(d, r.places[0]), all = hn::Set(d, r.places[0] + r.places[1]);
+  const auto first = hn::Set(d, r.places[0]), all = hn::Set(d, r.places[0] + r.places[1]);
   const auto gap = hn::Set(d, static_cast<std::uint32_t>(r.gap()));
-  const auto nothing = hn::Set(d, std::uint32_t{kLadderNothing});
   const auto kind_mask = hn::Set(d, (1u << r.kind_bits) - 1);
-  const auto is = [&](auto kind, LadderKind k) HWY_ATTR {
-    return hn::Eq(kind, hn::Set(d, static_cast<std::uint32_t>(k)));
-  };
-  auto good = hn::Eq(zero, zero);
+  const auto new_kind = hn::Set(d, static_cast<std::uint32_t>(LadderKind::New));
+  const auto gone_kind = hn::Set(d, static_cast<std::uint32_t>(LadderKind::Gone));
+  const auto known_kind = hn::Set(d, static_cast<std::uint32_t>(LadderKind::Known));
+  auto worst_place = hn::Zero(d), worst_kind = hn::Zero(d);
+  auto good = hn::FirstN(d, kLanes);
   std::size_t news = 0, known = 0;
   for (std::size_t i = 0; i < r.n_events; i += kLanes) {
     const auto used = hn::FirstN(d, r.n_events - i);
     const auto code = hn::IfThenElseZero(used, hn::LoadU(d, r.codes + i));
     const auto kind = hn::And(code, kind_mask);
     const auto place = hn::ShiftRightSame(code, static_cast<int>(r.kind_bits));
-    const auto is_new = hn::And(used, is(kind, LadderKind::New));
-    const auto is_known = is(kind, LadderKind::Known);
-    const auto new_id = hn::Expand(hn::Iota(d, static_cast<std::uint32_t>(r.slots + news)), is_new);
-    const auto known_id = hn::Expand(hn::LoadU(d, r.known + known), is_known);
-    hn::StoreU(hn::TruncateTo(d16, hn::Compress(place, is_new)), d16, r.places_of_entries + r.slots + news);
+    worst_place = hn::Max(worst_place, place);
+    const auto is_new = hn::And(used, hn::Eq(kind, new_kind));
+    const auto made = static_cast<std::uint32_t>(r.slots + news);
+    auto id = hn::Expand(hn::Iota(d, made), is_new);
+    if constexpr (kHasKnown) {
+      worst_kind = hn::Max(worst_kind, kind);
+      const auto is_known = hn::Eq(kind, known_kind);
+      const auto known_id = hn::Expand(hn::LoadU(d, r.known + known), is_known);
+      // It is one of those that were made before: so many more than at first as lanes before this are new.
+      const auto others = hn::Expand(hn::Iota(d, 0), hn::Not(is_new));
+      const auto made_before = hn::Add(hn::Set(d, made), hn::Sub(hn::Iota(d, 0), others));
+      good = hn::And(good, hn::Or(hn::Lt(known_id, made_before), is_new));
+      id = hn::Or(id, known_id);
+      known += hn::CountTrue(d, is_known);
+    }
+    hn::StoreU(hn::TruncateTo(d16, hn::Compress(place, is_new)), d16, r.places_of_entries + made);
     news += hn::CountTrue(d, is_new);
-    known += hn::CountTrue(d, is_known);
     if (news > r.n_new || known > r.n_known) return false;
-    const auto id = hn::Or(new_id, known_id);
-    // Known entries have been made by these or earlier events.
-    const auto made = hn::Set(d, static_cast<std::uint32_t>(r.slots + news));
-    good = hn::And(good, hn::And(hn::And(hn::Lt(place, all), hn::Lt(id, made)),
-                                 hn::Le(kind, hn::Set(d, static_cast<std::uint32_t>(LadderKind::Known)))));
+    const auto put = hn::IfThenElse(hn::Eq(kind, gone_kind), hn::Set(d, std::uint32_t{kLadderNothing}), id);
     const auto at = hn::Add(place, hn::IfThenElseZero(hn::Ge(place, first), gap));
     hn::StoreU(hn::TruncateTo(d16, at), d16, r.at + i);
-    hn::StoreU(hn::TruncateTo(d16, hn::IfThenElse(is(kind, LadderKind::Gone), nothing, id)), d16, r.id + i);
+    hn::StoreU(hn::TruncateTo(d16, put), d16, r.id + i);
   }
   *n_new = news;
-  return hn::AllTrue(d, good);
+  return hn::AllTrue(d, good) && hn::AllTrue(d, hn::Lt(worst_place, all)) &&
+         hn::AllTrue(d, hn::Le(worst_kind, known_kind));
 }
 
-// Makes rows of ids, one behind the other as far as what no row shows allows. A row is all that stands, of the
-// first side only its last or its first slots.
+inline bool DecodeCodes(const LevelsLadder& r, std::size_t* n_new) {
+  return r.kind_bits == 2 ? DecodeCodesWith<true>(r, n_new) : DecodeCodesWith<false>(r, n_new);
+}
+
+// Makes rows of ids, one behind the other as far as what no row shows allows. A row is all that stands, of
+// the first side only its last or its first slots.
 class LadderRows {
  public:
   explicit LadderRows(const LevelsLadder& r)
-      : r_(r), pitch_(r.standing_pitch()), side_(r.places[0] + r.gap()), hides_(r.keeps_last ? ~std::size_t{0} : 0) {}
+      : r_(r),
+        pitch_(r.standing_pitch()),
+        side_(r.places[0] + r.gap()),
+        hides_(r.keeps_last ? ~std::size_t{0} : 0) {}
 
   // The row in which this stands; returns where its ids begin.
   HWY_INLINE std::uint32_t Add(const std::uint16_t* standing) {
@@ -125,10 +140,9 @@ class LadderRows {
 
   // The row of which `first` ids were written for the first side, and up to `end` for both.
   HWY_INLINE std::uint32_t End(std::size_t first, std::size_t end) {
-    is_good_ = is_good_ && first >= r_.split && first <= r_.most_standing;
-    const std::size_t hidden = is_good_ ? (first - r_.split) & hides_ : 0;
-    is_good_ = is_good_ && end >= hidden + r_.slots;
-    const std::size_t start = next_ + hidden;
+    const std::size_t hidden = (first - r_.split) & hides_;
+    is_good_ = is_good_ && first >= r_.split && hidden <= r_.most_hidden && end >= hidden + r_.slots;
+    const std::size_t start = next_ + (is_good_ ? hidden : 0);
     next_ = start + r_.slots;
     return static_cast<std::uint32_t>(start);
   }
@@ -261,6 +275,7 @@ inline bool StartLadder(LevelsLadder& r, std::size_t* n_new) {
   const std::size_t n = StandFirst(r.first_bits[0], r.places[0], 0, 0, r.standing, r.places_of_entries);
   if (n != r.split) return false;
   const std::size_t side = r.places[0] + r.gap();
+  std::fill(r.standing + r.places[0], r.standing + side, kLadderNothing);
   const std::size_t other = StandFirst(r.first_bits[1], r.places[1], r.split, r.places[0], r.standing + side,
                                        r.places_of_entries + n);
   if (n + other != r.slots || !DecodeCodes(r, n_new)) return false;
@@ -275,7 +290,8 @@ inline bool StartLadder(LevelsLadder& r, std::size_t* n_new) {
 }
 
 // out[i] = table[index[i]].
-inline void TakeEach(const std::uint32_t* table, const std::uint16_t* index, std::size_t n, std::uint32_t* out) {
+inline void TakeEach(const std::uint32_t* table, const std::uint16_t* index, std::size_t n,
+                     std::uint32_t* out) {
   const D32 d;
   const hn::Rebind<std::uint16_t, D32> d16;
   const hn::RebindToSigned<D32> di;
@@ -286,7 +302,8 @@ inline void TakeEach(const std::uint32_t* table, const std::uint16_t* index, std
   }
 }
 
-// The row at `from` once more behind it; both have bytes of the row after them to spare, unless it is the last.
+// The row at `from` once more behind it; both have bytes of the row after them to spare, unless it is the
+// last.
 HWY_INLINE void RepeatRow(const std::byte* from, std::size_t bytes, bool is_last, std::byte* to) {
   constexpr std::size_t kStep = HWY_MIN(HWY_MAX_BYTES, 32);
   std::size_t i = 0;

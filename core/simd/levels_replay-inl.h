@@ -169,8 +169,9 @@ inline bool ReplayEvents(const LevelsReplay& r) {
 }
 
 inline const LevelsKernels* LevelsKernelsOfTarget() {
-  static constexpr LevelsKernels kKernels{Unpack,       Unzigzag, PrefixSum, MakeEntries,
-                                          ReplayEvents, Gather,   SumIds,    GatherBlock, StartLadder, LadderBlock, TakeEach, GatherRows};
+  static constexpr LevelsKernels kKernels{Unpack,       Unzigzag,    PrefixSum, MakeEntries,
+                                          ReplayEvents, Gather,      SumIds,    GatherBlock,
+                                          StartLadder,  LadderBlock, TakeEach,  GatherRows};
   return &kKernels;
 }
 

@@ -13,6 +13,7 @@
 
 #include "core/codec/plan.h"
 #include "tests/core/codec_rig.h"
+#include "tests/core/levels_rig.h"
 #include "tests/core/test_data.h"
 
 namespace cdd::test {
@@ -206,7 +207,8 @@ Golden levels_golden(const char* name, Kind kind, std::uint32_t n_rows, int dept
   return {name, "levels", layout_of(kind, dims), n_rows, bytes_of_items(rows), {}, true};
 }
 
-// Both layouts of LEVELS, decimals, bits of one and two lanes, specials, one segment and several.
+// The events and full layouts of LEVELS: decimals, bits of one and two lanes, specials, one segment and
+// several.
 std::vector<Golden> levels_goldens() {
   const auto decimals = [](int tick, int size, int f) {
     if (f == 0) return static_cast<float>(tick * 0.1);
@@ -234,6 +236,19 @@ std::vector<Golden> levels_goldens() {
   };
 }
 
+// The ladder layout of LEVELS: each side's places, levels that no row shows, one segment and several.
+std::vector<Golden> ladder_goldens() {
+  using levels_rig::Order;
+  const auto golden = [](const char* name, std::uint32_t n_rows, std::uint32_t depth, Order order) {
+    levels_rig::Book book = levels_rig::sorted_book(n_rows, depth, order, n_rows);
+    return Golden{name, "levels", book.layout, n_rows, std::move(book.data), {}, true};
+  };
+  return {golden("levels_ladder", 50, 8, Order::Rising),
+          golden("levels_ladder_best_first", 40, 6, Order::BestFirst),
+          golden("levels_ladder_one_side", 60, 9, Order::OneSide),
+          golden("levels_ladder_segments", 400, 2, Order::Falling)};
+}
+
 std::vector<Golden> goldens() {
   const RowLayout okx = layout_of(Kind::Float32, {50, 3});
   const RowLayout book = layout_of(Kind::Float32, {6, 2});
@@ -252,7 +267,7 @@ std::vector<Golden> goldens() {
       {"generic_ob_f16_lz4", "generic_ob+lz4", book, 40, book_rows(40, 6, 2), {true, Normalise::Mid, 0.7f}},
       {"generic_ob_f16_zstd", "generic_ob+zstd", book, 40, book_rows(40, 6, 2), {true, Normalise::None, 7}},
   };
-  for (const auto& some : {numeric_goldens(), more_numeric_goldens(), levels_goldens()}) {
+  for (const auto& some : {numeric_goldens(), more_numeric_goldens(), levels_goldens(), ladder_goldens()}) {
     all.insert(all.end(), some.begin(), some.end());
   }
   return all;

@@ -3,9 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdlib>
+#include <cstring>
 #include <functional>
+#include <iterator>
 #include <limits>
+#include <map>
 #include <random>
 #include <vector>
 
@@ -129,6 +135,124 @@ inline Book random_book(std::uint32_t n_rows, std::uint32_t slots, std::uint32_t
     }
     return static_cast<float>(book[j][f]);
   });
+}
+
+// Every single-bit error and every truncation: an Error or rows of any content, nothing worse.
+inline void damage(const Book& b) {
+  const Buffer payload = encode(b.layout, b.data, b.n_rows);
+  ASSERT_FALSE(payload.empty());
+  const auto attempt = [&](Bytes damaged, RowRange range) {
+    try {
+      decode(b.layout, b.n_rows, damaged, range);
+    } catch (const Error& error) {
+      EXPECT_TRUE(error.code() == ErrorCode::Corrupt || error.code() == ErrorCode::Unsupported)
+          << error.what();
+    }
+  };
+  for (std::size_t size = 0; size < payload.size(); ++size)
+    attempt(Bytes(payload).first(size), {0, b.n_rows});
+  Buffer damaged = payload;
+  for (std::size_t i = 0; i < damaged.size(); ++i) {
+    for (int bit = 0; bit < 8; ++bit) {
+      damaged[i] ^= static_cast<std::byte>(1 << bit);
+      attempt(damaged, {0, b.n_rows});
+      attempt(damaged, {b.n_rows / 2, b.n_rows / 3});
+      damaged[i] ^= static_cast<std::byte>(1 << bit);
+    }
+  }
+  std::mt19937 random(3);
+  for (int round = 0; round < 2000; ++round) {
+    damaged = payload;
+    for (int k = 0; k < 4; ++k)
+      damaged[random() % std::min<std::size_t>(damaged.size(), 80)] = static_cast<std::byte>(random());
+    attempt(damaged, {b.n_rows / 3, b.n_rows / 2});
+  }
+}
+
+enum class Order {
+  Rising,     // bids and asks by price, the best in the middle
+  Falling,    // the same the other way round
+  BestFirst,  // bids from the best on, then asks from the best on
+  OneSide,    // asks alone
+};
+
+// A market as it is: each row shows the best `depth` levels of both sides, in order. Levels change size, also
+// back to one that they had, come and go, also where no row shows them, and prices go from side to side.
+// `trend` ticks a row move all.
+inline Book sorted_book(std::uint32_t n_rows, std::uint32_t depth, Order order, unsigned seed,
+                        int trend = 0) {
+  std::mt19937 random(seed);
+  const auto below = [&](std::size_t n) { return static_cast<int>(random() % n); };
+  std::map<int, int> sides[2];  // sizes by distance from the best: bids' prices are negative here
+  const auto fill = [&](int side, int from) {
+    while (sides[side].size() < 2 * depth + 2) {
+      sides[side].emplace(sides[side].empty() ? from : sides[side].rbegin()->first + 1 + below(2),
+                          1 + below(40));
+    }
+  };
+  fill(0, -1000);
+  fill(1, 1001);
+  std::vector<float> items;
+  for (std::uint32_t r = 0; r < n_rows; ++r) {
+    std::vector<std::array<int, 2>> levels[2];
+    for (int s = 0; s < 2; ++s) {
+      for (auto level = sides[s].begin(); levels[s].size() < depth; ++level) {
+        levels[s].push_back({s == 0 ? -level->first : level->first, level->second});
+      }
+    }
+    if (order == Order::Rising || order == Order::Falling) std::reverse(levels[0].begin(), levels[0].end());
+    std::vector<std::array<int, 2>> row = order == Order::OneSide ? levels[1] : levels[0];
+    if (order != Order::OneSide) row.insert(row.end(), levels[1].begin(), levels[1].end());
+    if (order == Order::Falling) std::reverse(row.begin(), row.end());
+    for (const auto& [tick, size] : row) {
+      for (const double item : {tick * 0.1, size * 0.25, 1.0 + size % 5})
+        items.push_back(static_cast<float>(item));
+    }
+    for (int k = below(4) * below(2); k > 0; --k) {
+      const int s = below(2), best = sides[s].begin()->first;
+      const auto level = std::next(sides[s].begin(), below(sides[s].size()));
+      switch (below(5)) {
+        case 0:
+          sides[s].erase(level);
+          break;
+        case 1:  // the best goes to the other side
+          sides[s].erase(best);
+          sides[1 - s].emplace(-best, 1 + below(40));
+          break;
+        case 2:
+          if (sides[1 - s].begin()->first < -best) sides[s].emplace(best - 1, 1 + below(40));
+          break;
+        default:
+          level->second = below(3) == 0 ? 10 : 1 + below(40);
+      }
+    }
+    for (int k = 0; k < std::abs(trend); ++k) {
+      std::map<int, int>& away = sides[trend > 0];
+      std::map<int, int>& to = sides[trend < 0];
+      const int best = away.begin()->first;
+      away.erase(best);
+      to.emplace(-best, 1 + below(40));
+    }
+    for (int s = 0; s < 2; ++s) fill(s, 0);
+  }
+  const std::uint32_t slots = order == Order::OneSide ? depth : 2 * depth;
+  Book b{layout_of(Kind::Float32, slots, 3), n_rows, {}};
+  b.data.resize(items.size() * 4);
+  std::memcpy(b.data.data(), items.data(), b.data.size());
+  return b;
+}
+
+// The layout bytes of a payload's segments.
+inline std::vector<int> layouts_of(Bytes payload, std::uint32_t n_rows) {
+  if (payload[0] == std::byte{1}) return {static_cast<int>(payload[1])};
+  const std::size_t rows = load<std::uint32_t>(payload.data() + 1), n = (n_rows + rows - 1) / rows;
+  std::vector<int> layouts;
+  std::size_t at = 5 + 4 * n;
+  for (std::size_t s = 0; s < n; ++s) {
+    layouts.push_back(static_cast<int>(payload[at]));
+    at = 5 + 4 * n + load<std::uint32_t>(payload.data() + 5 + 4 * s);
+  }
+  return layouts;
 }
 
 }  // namespace cdd::levels_rig

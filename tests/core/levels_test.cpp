@@ -246,38 +246,6 @@ TEST(Levels, RandomBooksAtManySizes) {
   }
 }
 
-// Every single-bit error and every truncation: an Error or rows of any content, nothing worse.
-void damage(const Book& b) {
-  const Buffer payload = encode(b.layout, b.data, b.n_rows);
-  ASSERT_FALSE(payload.empty());
-  const auto attempt = [&](Bytes damaged, RowRange range) {
-    try {
-      decode(b.layout, b.n_rows, damaged, range);
-    } catch (const Error& error) {
-      EXPECT_TRUE(error.code() == ErrorCode::Corrupt || error.code() == ErrorCode::Unsupported)
-          << error.what();
-    }
-  };
-  for (std::size_t size = 0; size < payload.size(); ++size)
-    attempt(Bytes(payload).first(size), {0, b.n_rows});
-  Buffer damaged = payload;
-  for (std::size_t i = 0; i < damaged.size(); ++i) {
-    for (int bit = 0; bit < 8; ++bit) {
-      damaged[i] ^= static_cast<std::byte>(1 << bit);
-      attempt(damaged, {0, b.n_rows});
-      attempt(damaged, {b.n_rows / 2, b.n_rows / 3});
-      damaged[i] ^= static_cast<std::byte>(1 << bit);
-    }
-  }
-  std::mt19937 random(3);
-  for (int round = 0; round < 2000; ++round) {
-    damaged = payload;
-    for (int k = 0; k < 4; ++k)
-      damaged[random() % std::min<std::size_t>(damaged.size(), 80)] = static_cast<std::byte>(random());
-    attempt(damaged, {b.n_rows / 3, b.n_rows / 2});
-  }
-}
-
 TEST(Levels, DamagedEvents) {
   damage(random_book(40, 20, 3, 1));
   damage(random_book(30, 11, 2, 2));
