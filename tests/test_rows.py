@@ -1,4 +1,4 @@
-"""The core's own path of read() and r[...] against the general one and NumPy: the same values, shapes, errors."""
+"""The core's own path of read() and r[...] against the general one and NumPy."""
 
 import inspect
 import sys
@@ -34,11 +34,39 @@ def outcome(call: Callable[[], Any]) -> Any:
     return type(found), found.dtype, found.shape, found.tobytes()
 
 
-SLICES = [slice(None), slice(3, 70), slice(-5, None), slice(70, 3), slice(2, 40, 1), slice(2, 40, 3),
-          slice(400, 9999), slice(np.int64(9), np.uint8(11)), slice(1.5), slice(9, 9), slice(None, None, -1)]  # fmt: skip
+SLICES = [
+    slice(None),
+    slice(3, 70),
+    slice(-5, None),
+    slice(70, 3),
+    slice(2, 40, 1),
+    slice(2, 40, 3),
+    slice(400, 9999),
+    slice(np.int64(9), np.uint8(11)),
+    slice(1.5),
+    slice(9, 9),
+    slice(None, None, -1),
+]
 NUMBERS = [0, 7, -1, -ROWS, ROWS, -ROWS - 1, 1 << 70, np.int64(9), np.uint8(9), True, False, 2.0, None, ...]
-INNER = [0, -1, 1, 2, 3, slice(None), slice(0, 1), slice(1, 2), slice(2, 2), slice(None, None, 2), np.int16(1),
-         True, 1 << 70, [0, 0], None, ..., "x"]  # fmt: skip
+INNER = [
+    0,
+    -1,
+    1,
+    2,
+    3,
+    slice(None),
+    slice(0, 1),
+    slice(1, 2),
+    slice(2, 2),
+    slice(None, None, 2),
+    np.int16(1),
+    True,
+    1 << 70,
+    [0, 0],
+    None,
+    ...,
+    "x",
+]
 
 
 @pytest.mark.parametrize("rows", [*SLICES, *NUMBERS], ids=repr)
@@ -52,7 +80,9 @@ def test_index(reader: cdd.Reader, array: np.ndarray, rows: Any) -> None:
             assert found == want, key
 
 
-@pytest.mark.parametrize("start", [0, 1, 70, -3, ROWS, ROWS + 1, -ROWS - 1, np.int64(4), True, 2.0, 1 << 70, None])
+@pytest.mark.parametrize(
+    "start", [0, 1, 70, -3, ROWS, ROWS + 1, -ROWS - 1, np.int64(4), True, 2.0, 1 << 70, None]
+)
 def test_read(reader: cdd.Reader, array: np.ndarray, start: Any) -> None:
     for stop in [0, 1, 3, 200, -1, ROWS, ROWS + 1, None, np.uint16(300), "x"]:
         parts = [(None, None)]
@@ -79,8 +109,16 @@ def test_outs_that_do_not_fit(reader: cdd.Reader, array: np.ndarray) -> None:
     row = array.shape[1:]
     locked = np.empty((9, *row))
     locked.flags.writeable = False
-    outs = [np.empty((8, *row)), np.empty((9, *row), np.float32), np.empty((9, *row), np.int64),
-            np.empty((9, *row), ">f8"), np.empty((18, *row))[::2], locked, np.empty((1, 9, *row)), bytearray(5)]  # fmt: skip
+    outs = [
+        np.empty((8, *row)),
+        np.empty((9, *row), np.float32),
+        np.empty((9, *row), np.int64),
+        np.empty((9, *row), ">f8"),
+        np.empty((18, *row))[::2],
+        locked,
+        np.empty((1, 9, *row)),
+        bytearray(5),
+    ]
     for out in outs:
         with pytest.raises(ValueError, match=r"out |buffer"):
             reader.read(3, 12, out)
