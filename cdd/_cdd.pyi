@@ -1,12 +1,18 @@
 """The core's border: positional arguments, arrays as buffers. What users call is the rest of the package."""
 
-from typing import Any, final
+from collections.abc import Callable
+from typing import Any, TypeVar, Unpack, final, overload
 
+import numpy as np
 import numpy.typing as npt
 import typing_extensions
 
+from cdd.indexing import Part
+
 # NumPy's stubs show arrays as buffers from Python 3.12 on only.
 Buffer = typing_extensions.Buffer | npt.NDArray[Any]
+
+Out = TypeVar("Out")
 
 # Levels [0:2] and features [2:4] of each row.
 Cells = tuple[int, int, int, int]
@@ -74,6 +80,20 @@ class Reader:
     def verify_chunks(self, first: int, count: int, /) -> list[tuple[int, str]]: ...
     def refresh(self) -> bool: ...
     def close(self) -> None: ...
+
+class Rows:
+    def _reads(
+        self, core: Reader, dtype: np.dtype[Any], array: type, empty: Callable[..., Any], /
+    ) -> None: ...
+    @overload
+    def read(
+        self, start: int = 0, stop: int | None = None, out: None = None, **part: Unpack[Part]
+    ) -> npt.NDArray[Any]: ...
+    @overload
+    def read(self, start: int, stop: int | None, out: Out, **part: Unpack[Part]) -> Out: ...
+    @overload
+    def read(self, start: int = 0, stop: int | None = None, *, out: Out, **part: Unpack[Part]) -> Out: ...
+    def __getitem__(self, key: Any, /) -> Any: ...
 
 @final
 class Writer:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from cdd.dtypes import Array, DType, out_items
-from cdd.indexing import Cells, Pick, plain_part, run_of
+from cdd.indexing import Cells, Pick, run_of
 
 Read = Callable[[Array, Cells], None]  # puts cells of rows into an array of their size
 
@@ -26,31 +26,18 @@ def read_part(
     if len(row_shape) != 2:
         shape = ("N", *row_shape)
         raise ValueError(f"levels and features are of (N, levels, features) stores, not of {shape}")
-    picks = (slice(None) if levels is None else levels, slice(None) if features is None else features)
-    plain = plain_part(picks, row_shape)
-    if plain is not None:
-        return read_plain(read, dtype, item, (*lead, *plain[1]), plain[0], out)
-    levels_run, features_run = map(run_of, picks, row_shape)
+    levels_run, features_run = run_of(levels, row_shape[0]), run_of(features, row_shape[1])
     cells = (levels_run.begin, levels_run.end, features_run.begin, features_run.end)
+    if levels_run.is_whole and features_run.is_whole:
+        sizes = (run.end - run.begin for run in (levels_run, features_run) if not isinstance(run.key, int))
+        shape = lead + tuple(sizes)
+        part = np.empty(shape, item) if out is None else out_items(out, dtype, shape)
+        read(part, cells)
+        return part.view(dtype) if out is None else out
     box = np.empty((*lead, cells[1] - cells[0], cells[3] - cells[2]), item)
     read(box, cells)
     part = box[..., levels_run.key, :][..., features_run.key]
     if out is None:
         return part.view(dtype)
     np.copyto(out_items(out, dtype, part.shape), part)
-    return out
-
-
-def read_plain(
-    read: Read, dtype: DType, item: DType, shape: tuple[int, ...], cells: Cells, out: Any = None
-) -> Any:
-    """The same where the cells are all of what is picked, of this shape."""
-    if out is None:
-        made = np.empty(shape, item)
-        read(made, cells)
-        return made if dtype is item else made.view(dtype)
-    if type(out) is np.ndarray and out.dtype is dtype is item and out.shape == shape:
-        read(out, cells)
-    else:
-        read(out_items(out, dtype, shape), cells)
     return out

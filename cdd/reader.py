@@ -14,9 +14,9 @@ import numpy.typing as npt
 from cdd import _cdd
 from cdd.chunks import ChunkInfo, Chunks
 from cdd.dtypes import Array, DType, buffer_dtype, dtype_of, out_buffer
-from cdd.indexing import Cells, Part, Pick, Selection, plain_part, row_number, row_numbers, select
+from cdd.indexing import Cells, Part, Pick, Selection, row_number, row_numbers, select
 from cdd.opened import Opened
-from cdd.parts import read_part, read_plain
+from cdd.parts import read_part
 
 __all__ = ["ChunkInfo", "Contents", "Reader", "Source"]
 
@@ -33,7 +33,7 @@ def _identity(path: Any) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-class Reader(Opened):
+class Reader(Opened, _cdd.Rows):
     """The rows of one store. cdd.open(source) makes one and documents the options.
 
     It is indexed like a NumPy array, r[5], r[a:b], r[:, 25:30, 0], r[[3, 9, 4]], r[mask], and reads no more
@@ -72,7 +72,6 @@ class Reader(Opened):
         self._options = {"verify": verify, "mmap": mmap, "max_chunk_bytes": max_chunk_bytes}
         self._core = _cdd.Reader(held, verify, mmap, max_chunk_bytes)
         self._opened = None if self._path is None else _identity(self._source)
-        self._read_into = self._core.read_into
         self._dtype: DType | None = None
         self._row_shape: tuple[int, ...] = ()
         self._learn_layout()
@@ -85,6 +84,8 @@ class Reader(Opened):
         dtype = dtype_of(code)
         self._item = buffer_dtype(dtype)  # what the core is given: dtype itself where that has a buffer
         self._dtype = dtype
+        if self._item is dtype:
+            self._reads(self._core, dtype, np.ndarray, np.empty)
 
     # ------------------------------------------------------------ what it is
 
@@ -141,54 +142,24 @@ class Reader(Opened):
 
     # ------------------------------------------------------------ reading
 
-    @overload
-    def read(
-        self, start: int = 0, stop: int | None = None, out: None = None, **part: Unpack[Part]
-    ) -> Array: ...
-    @overload
-    def read(self, start: int, stop: int | None, out: Out, **part: Unpack[Part]) -> Out: ...
-    @overload
-    def read(self, start: int = 0, stop: int | None = None, *, out: Out, **part: Unpack[Part]) -> Out: ...
-    def read(
-        self,
-        start: int = 0,
-        stop: int | None = None,
-        out: Any = None,
-        *,
-        levels: Pick = None,
-        features: Pick = None,
-    ) -> Any:
-        """Rows [start, stop) as an array of shape (stop - start, *row shape), or into `out`, which is
-        returned.
-
-        `out` is any writable C-contiguous buffer: an ndarray of that shape and the store's dtype (or flat,
-        with as many items), or that many bytes as bytearray, memoryview or shared memory; also a tensor whose
-        numpy() shares its memory. Negative numbers count from the end, stop=None is the end. Unlike a slice,
-        rows that are not there raise IndexError. Raises ValueError for an `out` of the wrong size, dtype or
-        shape, or a read-only one.
-
-        Of (N, levels, features) books, `levels` and `features` pick a part of each row: read(a, b,
-        levels=slice(20, 30), features=0) is r[a:b, 20:30, 0]. Each is a slice, a number (whose dimension the
-        result then lacks), or a list of numbers; both together pick a rectangle. What is left out is not
-        made where the codec can do without.
-        """
+    def _read_any(self, start: int, stop: int | None, out: Any, levels: Pick, features: Pick) -> Any:
+        """read() for what the core does not take as it is: see _cdd.Rows."""
+        first, last = self._bounds(start, stop)
+        dtype = self.dtype
         if levels is not None or features is not None:
-            first, last = self._bounds(start, stop)
-            read = partial(self._read_into, first, last)
-            lead = (last - first,)
-            return read_part(read, self.dtype, self._item, self._row_shape, lead, levels, features, out)
+            read = partial(self._core.read_into, first, last)
+            return read_part(read, dtype, self._item, self._row_shape, (last - first,), levels, features, out)
         if out is None:
-            return self._rows(*self._bounds(start, stop))
-        if type(out) is np.ndarray and out.dtype is self._dtype and self._dtype is self._item:
-            self._read_into(start, stop, out)
-        else:
-            self._read_into(start, stop, out_buffer(out, self.dtype))
+            return self._rows(first, last)
+        self._core.read_into(first, last, out_buffer(out, dtype))
         return out
 
     def _bounds(self, start: int, stop: int | None) -> tuple[int, int]:
         rows = self._core.rows
-        first = start + rows if start < 0 else start
-        last = rows if stop is None else stop + rows if stop < 0 else stop
+        first = operator.index(start)  # NumPy's own numbers overflow
+        last = rows if stop is None else operator.index(stop)
+        first += rows if first < 0 else 0
+        last += rows if last < 0 else 0
         if not 0 <= first <= last <= rows:
             raise IndexError(f"rows {start} to {stop} are not within the store's {rows}")
         return first, last
@@ -198,7 +169,7 @@ class Reader(Opened):
         if dtype is None:
             self._fail_unknown()
         out = np.empty((stop - start, *self._row_shape), self._item)
-        self._read_into(start, stop, out)
+        self._core.read_into(start, stop, out)
         return out if dtype is self._item else out.view(dtype)
 
     def _fail_unknown(self) -> NoReturn:
@@ -231,24 +202,16 @@ class Reader(Opened):
         out = np.empty((len(rows), *self._part_shape(cells)), self._item)
         part = () if cells is None else (cells,)
         if len(rows):
-            self._read_into(min(rows[0], rows[-1]), max(rows[0], rows[-1]) + 1, out, *part)
+            self._core.read_into(min(rows[0], rows[-1]), max(rows[0], rows[-1]) + 1, out, *part)
         return out.view(dtype)[:: -1 if rows.step < 0 else 1]
 
-    def __getitem__(self, key: Any) -> Any:
-        """As the same index of the whole array would give, but always an array of its own."""
-        if type(key) is slice and key.step is None:
-            start, stop, _ = key.indices(self._core.rows)
-            return self._rows(start, stop if stop > start else start)
-        if type(key) is int:
+    def _get_any(self, key: Any) -> Any:
+        """r[key] for what the core does not take as it is: see _cdd.Rows."""
+        if isinstance(key, np.integer):
+            key = int(key)
+        if isinstance(key, int) and not isinstance(key, bool):
             row = row_number(key, self._core.rows)
             return self._rows(row, row + 1)[0]
-        if type(key) is tuple and 2 <= len(key) <= 3 and type(key[0]) is slice and key[0].step is None:
-            plain = plain_part((*key[1:], slice(None))[:2], self._row_shape)
-            if plain is not None:
-                start, stop, _ = key[0].indices(self._core.rows)
-                stop = max(start, stop)
-                read = partial(self._read_into, start, stop)
-                return read_plain(read, self.dtype, self._item, (stop - start, *plain[1]), plain[0])
         selection = select(key, self.shape)
         rows, rest, cells, stacks = selection
         if stacks and selection.thins and len(rows) * self._part_bytes(cells) > _PIECE_BYTES:

@@ -46,7 +46,7 @@ int exec(PyObject* module) {
   const bool done = PyModule_AddStringConstant(module, "__version__", CDD_VERSION) == 0 &&
                     PyModule_AddStringConstant(module, "codec_names", cdd::plan_names().c_str()) == 0 &&
                     add_errors(module) && add_memory_type(module) && add_reader_type(module) &&
-                    add_writer_type(module) &&
+                    add_rows_type(module) && add_writer_type(module) &&
                     watch_finalization(Ref(PyObject_GetAttrString(module, "_begin_finalization")).get());
   return done ? 0 : -1;
 }
@@ -59,6 +59,7 @@ int traverse(PyObject* module, visitproc visit, void* arg) {
   Py_VISIT(state.checksum_error);
   Py_VISIT(state.unsupported_error);
   Py_VISIT(state.reader_type);
+  Py_VISIT(state.rows_type);
   Py_VISIT(state.writer_type);
   Py_VISIT(state.memory_type);
   return 0;
@@ -72,6 +73,7 @@ int clear(PyObject* module) {
   Py_CLEAR(state.checksum_error);
   Py_CLEAR(state.unsupported_error);
   Py_CLEAR(state.reader_type);
+  Py_CLEAR(state.rows_type);
   Py_CLEAR(state.writer_type);
   Py_CLEAR(state.memory_type);
   return 0;

@@ -12,6 +12,7 @@ struct ModuleState {
   PyObject* checksum_error;
   PyObject* unsupported_error;
   PyObject* reader_type;
+  PyObject* rows_type;
   PyObject* writer_type;
   PyObject* memory_type;
 };
@@ -27,6 +28,7 @@ inline ModuleState& state_of(PyObject* object) noexcept { return state_of_type(P
 // Each adds its part to the module and to the state. False with a Python exception set.
 bool add_errors(PyObject* module);
 bool add_reader_type(PyObject* module);
+bool add_rows_type(PyObject* module);
 bool add_writer_type(PyObject* module);
 bool add_memory_type(PyObject* module);
 

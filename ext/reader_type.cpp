@@ -12,22 +12,17 @@
 //     def verify_chunks(self, first: int, count: int) -> [(chunk, what is wrong with it)]
 //     def refresh(self) -> bool
 //     def close(self) -> None            reads under way in other threads end well
+#include "ext/reader_type.h"
+
 #include <new>
 #include <string>
 
 #include "core/storage/mapped_file.h"
-#include "core/store/reader.h"
 #include "ext/arguments.h"
 #include "ext/memory_type.h"
 
 namespace cdd::ext {
 namespace {
-
-struct ReaderObject {
-  PyObject_HEAD Handle<Reader> core;  // empty once closed
-  Buffer held;                        // of a store that is given as bytes
-  PyObject* filename;                 // null for a store in memory
-};
 
 ReaderObject* cast(PyObject* self) { return reinterpret_cast<ReaderObject*>(self); }
 
