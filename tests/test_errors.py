@@ -119,7 +119,7 @@ def test_a_damaged_chunk_costs_its_own_rows(path: Path, verify: str) -> None:
 
 @pytest.mark.parametrize("durability", ["batch", "always", "none"])
 def test_a_store_without_dtype_whose_only_chunk_is_damaged(tmp_path: Path, durability: str) -> None:
-    """Nothing whole tells what its rows are: an error, or no rows where no proof tells damage from a crash."""
+    """Nothing tells what its rows are: an error, or no rows where no proof tells damage from a crash."""
     path = tmp_path / "a.cdd"
     left = tmp_path / "left.cdd"
     with cdd.open(path, "w", chunk_rows=20, durability=durability) as writer:
