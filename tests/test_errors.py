@@ -117,6 +117,35 @@ def test_a_damaged_chunk_costs_its_own_rows(path: Path, verify: str) -> None:
             assert caught.value.offset == info.offset
 
 
+@pytest.mark.parametrize("durability", ["batch", "always", "none"])
+def test_a_store_without_dtype_whose_only_chunk_is_damaged(tmp_path: Path, durability: str) -> None:
+    """Nothing tells what its rows are: an error, or no rows where no proof tells damage from a crash."""
+    path = tmp_path / "a.cdd"
+    left = tmp_path / "left.cdd"
+    with cdd.open(path, "w", chunk_rows=20, durability=durability) as writer:
+        writer.append(ROWS[:20])
+        left.write_bytes(path.read_bytes() if durability != "batch" else b"")
+    data = bytearray((path if durability == "batch" else left).read_bytes())
+    first_block = 14 + struct.unpack_from("<I", data, 6)[0]  # behind METADATA: there is no user_meta
+    (record,) = struct.unpack_from("<Q", data, first_block + 22)
+    for place in [*range(first_block + 22, first_block + 54), *range(record, len(data))]:
+        data[place] ^= 1
+        left.write_bytes(data)
+        if durability == "none":
+            with pytest.raises(ValueError, match="no dtype yet"):
+                cdd.load(left)
+        else:
+            for mode in ("r", "a"):
+                with pytest.raises(cdd.ChecksumError, match=r"none of its chunks \(1\) is whole"):
+                    cdd.open(left, mode)
+            assert left.read_bytes() == data, "nothing was cut off"
+        report = cdd.repair(left, overwrite=True)
+        assert report.rows == (20 if place < record else 0)
+        if place < record:
+            assert np.array_equal(cdd.load(report.output), ROWS[:20])
+        data[place] ^= 1
+
+
 def test_a_chunk_of_more_than_the_limit(path: Path) -> None:
     with cdd.open(path, max_chunk_bytes=320) as reader:
         assert np.array_equal(reader[:], ROWS)

@@ -94,6 +94,8 @@ std::optional<BlockWalk::Successor> BlockWalk::successor_of(std::uint64_t k) con
   if (bytes.size() < 2 * kSlotBytes) return std::nullopt;
   const auto link = parse_slot(bytes.data() + kSlotBytes, salt_, kLinkKey | k);
   if (link && link->has(slot_flags::kLink)) return Successor{link->offset, link->row_end};
+  // The clean-close slot in its place: a block that follows is left of a crash.
+  if (is_commit_at(link, capacity)) return std::nullopt;
 
   // A damaged link heals itself: the next block's place follows from the last record's end.
   const std::uint64_t last_chunk = geometry_.first_chunk(k) + capacity - 1;

@@ -131,11 +131,13 @@ void IndexWriter::put_close_slot() {
 }
 
 // A disk that is full may refuse it, or take a part. All is durable without it: then only damage cannot be
-// told from a crash, as long as nothing follows.
-void IndexWriter::put_proof() {
+// told from a crash, as long as nothing follows. Returns whether it is there.
+bool IndexWriter::put_proof() {
   try {
     put_close_slot();
+    return true;
   } catch (const Error&) {
+    return false;
   }
 }
 

@@ -75,7 +75,7 @@ class IndexWriter {
   std::size_t append_run(Bytes records, const PendingChunk* chunks, std::size_t count, bool last);
   void make_durable();
   void put_close_slot();
-  void put_proof();
+  bool put_proof();
   void seal_full_blocks();
   void undo();
   void clear_slots(std::uint64_t block, std::uint64_t from_position);

@@ -58,7 +58,7 @@ void Reader::load_layout() {
     layout_known_.store(true, std::memory_order_release);
   } else if (index_.durable_chunks() > 0) {
     fail(ErrorCode::Checksum,
-         "%s: all %llu chunks are damaged, and nothing else tells the dtype and shape of its rows",
+         "%s: none of its chunks (%llu) is whole, and nothing else tells the dtype and shape of its rows",
          storage_->name().c_str(), ull{index_.chunks()});
   }
 }

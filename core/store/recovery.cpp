@@ -2,8 +2,9 @@
 //
 // Everything before the last SYNCED slot was durable when that slot was written. Behind it a crash may have
 // kept slots without their records, records without their slots, or parts of either: chunks are taken as long
-// as slot and record check hold, then the file is cut after the last whole append. The cleanup is synced
-// before anything new is written, so no later crash can mix two histories.
+// as slot and record check hold. These are synced and proven first; from there on the file is a clean one, of
+// which everything behind the proof is removed. The cleanup is synced before anything new is written, so no
+// later crash can mix two histories.
 #include <algorithm>
 
 #include "core/base/hash.h"
@@ -58,17 +59,19 @@ IndexWriter IndexWriter::recover(Storage& storage, const Metadata& metadata, std
          static_cast<unsigned long long>(storage.size()));
   }
 
-  writer.restore_headers(walk, tail.clean);
-  const std::uint64_t position = kept - geometry.first_chunk(k);
-  // A clean-close slot stays until the first append overwrites it: until then the file is as it was.
-  writer.clear_slots(k, position + (tail.clean ? 1 : 0));
-  storage.truncate(end);
-
   writer.at_ = {kept, extent.rows, end, writer.blocks_.size(), true};
   writer.whole_ = writer.at_;
   writer.committed_chunks_ = kept;
+  writer.restore_headers(walk, tail.clean);
+  bool is_proven = tail.clean;
+  if (!is_proven) {
+    storage.sync();
+    is_proven = writer.put_proof();
+  }
+  // Behind the proof, which stays until the first append overwrites it.
+  writer.clear_slots(k, kept - geometry.first_chunk(k) + (is_proven ? 1 : 0));
+  storage.truncate(end);
   storage.sync();
-  if (!tail.clean) writer.put_proof();
   return writer;
 }
 

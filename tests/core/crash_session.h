@@ -32,7 +32,7 @@ class Session {
   Session(std::shared_ptr<RecordingStorage> storage, const WriterOptions& options, std::uint64_t history,
           Promise start = {})
       : storage_(std::move(storage)), options_(options), history_(history), now_(std::move(start)) {
-    now_.operations = 0;
+    now_.operations = storage_->operations().size();
     tail_start_ = rows();
   }
 

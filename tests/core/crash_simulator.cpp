@@ -68,57 +68,58 @@ void CrashSimulator::crash_session(const Level& level, std::uint64_t states) {
   const std::uint64_t moments = operations.size() - start + 1;
   const std::uint64_t each = std::max<std::uint64_t>(1, states / (moments * std::size(kGranules)));
   Image durable = *level.start;
-  Image done = durable;
   std::size_t synced = 0;
   std::size_t promise = 0;
   for (std::size_t t = 0; t <= operations.size() && !is_done(); ++t) {
     while (promise + 1 < promises.size() && promises[promise + 1].operations <= t) ++promise;
     if (t >= start) {
       const std::span<const Operation> pending(operations.data() + synced, t - synced);
-      check_kill(level, done, t < operations.size() ? &operations[t] : nullptr, promises[promise]);
+      const Promise& promised = promises[promise];
+      check_kills({durable, pending, promised.written_rows, level.depth},
+                  t < operations.size() ? &operations[t] : nullptr, promised);
       for (const std::size_t granule : kGranules) {
         const CrashStates possible(durable, pending, granule);
         // In a nested crash one granule size a moment has to do.
         if (level.depth > 0 && random_() % std::size(kGranules) != 0) continue;
         for (std::uint64_t i = 0; i < each && !is_done(); ++i) {
-          check(possible.draw(random_), promises[promise], promises[promise].durable_rows, level.depth);
+          check({possible.draw(random_), {}, promised.durable_rows, level.depth}, promised);
         }
       }
     }
     if (t == operations.size()) break;
-    redo(operations[t], done);
     if (operations[t].kind == Operation::Kind::Sync) {
-      durable = done;
-      synced = t + 1;
+      for (; synced <= t; ++synced) redo(operations[synced], durable);
     }
   }
 }
 
 // A kill leaves all that was written, and of a write under way its beginning.
-void CrashSimulator::check_kill(const Level& level, const Image& done, const Operation* next,
-                                const Promise& promise) {
-  check(done, promise, promise.written_rows, level.depth);
+void CrashSimulator::check_kills(const Left& left, const Operation* next, const Promise& promise) {
+  check(left, promise);
   if (next == nullptr || next->kind != Operation::Kind::Write) return;
+  std::vector<Operation> operations(left.unsynced.begin(), left.unsynced.end());
+  operations.emplace_back();
   for (int i = 0; i < 4 && !is_done(); ++i) {
-    Operation part = *next;
-    part.bytes.resize(random_() % part.bytes.size());
-    Image image = done;
-    redo(part, image);
-    check(image, promise, promise.written_rows, level.depth);
+    operations.back() = *next;
+    operations.back().bytes.resize(random_() % next->bytes.size());
+    check({left.durable, operations, left.floor_rows, left.depth}, promise);
   }
 }
 
-void CrashSimulator::check(const Image& image, const Promise& promise, std::uint64_t floor_rows, int depth) {
-  const std::uint64_t key = hash128(image)[0] ^ floor_rows * 0x9E3779B97F4A7C15u ^ promise.operations;
+void CrashSimulator::check(const Left& left, const Promise& promise) {
+  Image image = left.durable;
+  for (const Operation& operation : left.unsynced) redo(operation, image);
+  const std::uint64_t key = hash128(image)[0] ^ left.floor_rows * 0x9E3779B97F4A7C15u ^ promise.operations ^
+                            std::uint64_t{left.unsynced.size()} << 32;
   if (!seen_.insert(key).second) return;
   ++states_;
-  if (depth > 0) ++nested_;
+  if (left.depth > 0) ++nested_;
   const std::string where = std::string(workload_.name) + ", seed " + std::to_string(options_.seed) +
-                            ", state " + std::to_string(states_) + ", depth " + std::to_string(depth) +
+                            ", state " + std::to_string(states_) + ", depth " + std::to_string(left.depth) +
                             ", after operation " + std::to_string(promise.operations) + ": ";
   try {
-    check_readable(image, promise, floor_rows);
-    check_recovery(image, promise, floor_rows, depth);
+    check_readable(image, promise, left.floor_rows);
+    check_recovery(left, image, promise);
   } catch (const Error& error) {
     violations_.push_back(where + "error " + error.what());
   } catch (const std::exception& error) {
@@ -154,21 +155,21 @@ void CrashSimulator::check_readable(const Image& image, const Promise& promise, 
   if (reader.refresh()) violated("reader: refresh found something in a file nobody writes");
 }
 
-void CrashSimulator::check_recovery(const Image& image, const Promise& promise, std::uint64_t floor_rows,
-                                    int depth) {
+void CrashSimulator::check_recovery(const Left& left, const Image& image, const Promise& promise) {
   const auto probe = std::make_shared<RecordingStorage>(image);
   const auto recovered = Writer::open(probe, workload_.options);
   const std::uint64_t rows = recovered->rows();
-  if (rows < floor_rows) violated("recovery lost acknowledged rows");
+  if (rows < left.floor_rows) violated("recovery lost acknowledged rows");
   if (!contains(promise.found_rows.empty() ? promise.whole_rows : promise.found_rows, rows)) {
     violated("recovery: " + std::to_string(rows) + " rows are not whole appends");
   }
 
-  // What recovery found is what every later one finds, and rows that follow belong to another history.
+  // What recovery found of what was durable is what every later one finds, and rows that follow belong to
+  // another history.
   Promise start = promise;
-  start.durable_rows = start.written_rows = floor_rows;
-  start.found_rows = {rows};
-  const auto storage = std::make_shared<RecordingStorage>(image);
+  start.written_rows = left.floor_rows;
+  if (left.unsynced.empty()) start.found_rows = {rows};
+  const auto storage = std::make_shared<RecordingStorage>(left.durable, left.unsynced);
   Session session(storage, workload_.options, histories_++, start);
   session.open();
   expect_all(storage, session.now().rows, "after recovery");
@@ -186,9 +187,11 @@ void CrashSimulator::check_recovery(const Image& image, const Promise& promise, 
     if (!walk.is_sealed(k)) violated("closed, and block " + std::to_string(k) + " is not sealed");
   }
 
+  if (left.unsynced.empty() == nest_in_kill_) return;
   const bool wanted = static_cast<double>(nested_) < options_.nested_share * static_cast<double>(states_);
-  if (depth == 0 ? wanted : wanted && random_() % 64 == 0) {
-    if (depth < 3) crash_session({&session, &image, depth + 1}, kNestedStates);
+  if (left.depth == 0 ? wanted : wanted && left.depth < 3 && random_() % 64 == 0) {
+    nest_in_kill_ = !nest_in_kill_;
+    crash_session({&session, &left.durable, left.depth + 1}, kNestedStates);
   }
 }
 

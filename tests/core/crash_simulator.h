@@ -6,7 +6,8 @@
 //  4. a writer recovers it, appends, and nothing old reappears;
 //  5. what is not the right bytes is an error.
 //
-// A share of the states is crashed again while it is recovered and appended to.
+// A share of the states is crashed again while it is recovered and appended to. When the first crash was a
+// kill and the second is a power cut, that takes what neither process synced.
 #pragma once
 
 #include <cctype>
@@ -53,14 +54,21 @@ class CrashSimulator {
  private:
   struct Level {
     const Session* session;
-    const Image* start;
+    const Image* start;  // durable; the session's operations begin with those that were unsynced before it
+    int depth;
+  };
+  // What a crash left: after a kill, operations that a power cut may still take.
+  struct Left {
+    const Image& durable;
+    std::span<const Operation> unsynced;
+    std::uint64_t floor_rows;  // must be there
     int depth;
   };
   void crash_session(const Level& level, std::uint64_t states);
-  void check_kill(const Level& level, const Image& done, const Operation* next, const Promise& promise);
-  void check(const Image& image, const Promise& promise, std::uint64_t floor_rows, int depth);
+  void check_kills(const Left& left, const Operation* next, const Promise& promise);
+  void check(const Left& left, const Promise& promise);
   void check_readable(const Image& image, const Promise& promise, std::uint64_t floor_rows);
-  void check_recovery(const Image& image, const Promise& promise, std::uint64_t floor_rows, int depth);
+  void check_recovery(const Left& left, const Image& image, const Promise& promise);
   bool is_done() const noexcept { return options_.stop_at_violation && !violations_.empty(); }
 
   const CrashWorkload& workload_;
@@ -70,6 +78,7 @@ class CrashSimulator {
   std::uint64_t states_ = 0;
   std::uint64_t nested_ = 0;
   std::uint64_t histories_ = 1;
+  bool nest_in_kill_ = true;  // of the next nested crash: after a kill, else after a power cut
   std::vector<std::string> violations_;
 };
 

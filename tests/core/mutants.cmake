@@ -44,8 +44,8 @@ cdd_add_mutant(ProofBeforeSync core/store/index_writer.cpp
 
 # A power cut kept the proof, and slots of the append that was to overwrite it.
 cdd_add_mutant(NoScrubBehindTheProof core/store/recovery.cpp
-"  writer.clear_slots(k, position + (tail.clean ? 1 : 0));"
-"  if (!tail.clean) writer.clear_slots(k, position);")
+"  writer.clear_slots(k, kept - geometry.first_chunk(k) + (is_proven ? 1 : 0));"
+"  if (!is_proven) writer.clear_slots(k, kept - geometry.first_chunk(k));")
 
 cdd_add_mutant(LinkSyncedAlways core/store/index_writer.cpp
 "const std::uint32_t synced = at_.synced ? slot_flags::kSynced : 0;"
@@ -88,9 +88,15 @@ cdd_add_mutant(AcknowledgeBeforeSync core/store/index_writer.cpp
     whole_.synced = true;")
 
 cdd_add_mutant(NoSyncAfterRecovery core/store/recovery.cpp
-"  storage.sync();
-  if (!tail.clean) writer.put_proof();"
-"")
+"  storage.truncate(end);
+  storage.sync();"
+"  storage.truncate(end);")
+
+# What a killed writer had not synced is kept, proven, and then lost to a power cut.
+cdd_add_mutant(RecoveryProvenBeforeSync core/store/recovery.cpp
+"    storage.sync();
+    is_proven = writer.put_proof();"
+"    is_proven = writer.put_proof();")
 
 cdd_add_mutant(NoSlotCheck core/format/slot.cpp
 "if (stored != check32(CheckDomain::Slot, salt, key, {bytes, kCheckAt})) return"
@@ -100,3 +106,8 @@ cdd_add_mutant(NoSlotCheck core/format/slot.cpp
 cdd_add_mutant(StaleLink core/store/block_walk.cpp
 "  for (std::uint64_t k = blocks_.size(); k-- > 0 && !proven;) {"
 "  for (std::uint64_t k = blocks_.size(); k-- > blocks_.size() - 1 && !proven;) {")
+
+# Recovery put the proof where the link was, and did not come to cut off the block behind it.
+cdd_add_mutant(LinkHealedOverTheProof core/store/block_walk.cpp
+"  if (is_commit_at(link, capacity)) return std::nullopt;"
+"  if (is_commit_at(link, capacity + 1)) return std::nullopt;")

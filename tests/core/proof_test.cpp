@@ -1,10 +1,12 @@
 // Kills and damage together: at every moment of a writer's life one bit flips in what a kill then leaves. Of
 // the rows that were acknowledged one chunk at most is lost, with an error, and the next writer keeps the
-// others: whatever the writer was at, a proof of what it committed is in the file.
+// others: whatever the writer was at, a proof of what it committed is in the file. The same when it was
+// killed while it recovered the file that another one had left.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <string>
 
 #include "core/store/block_walk.h"
 #include "core/store/reader.h"
@@ -55,34 +57,88 @@ class Proof : public testing::TestWithParam<CrashWorkload> {
     EXPECT_LE(lost_rows(storage, promise.rows, promise.durable_rows), chunk_rows) << "after an append";
   }
 
+  // Calls `look` with `count` bits flipped, one at a time.
+  template <class Look>
+  void flip_bits(Image& image, std::size_t count, Look&& look) {
+    const std::uint64_t start = read_header(*storage_).first_block;
+    for (std::size_t i = 0; i < count && !HasFailure(); ++i, ++cases_) {
+      const auto byte = static_cast<std::size_t>(start + random_() % (image.size() - start));
+      const std::byte mask = std::byte{1} << (random_() % 8);
+      image[byte] ^= mask;
+      look(", byte " + std::to_string(byte));
+      image[byte] ^= mask;
+    }
+  }
+
+  void flip_bits(Image& image, const Promise& promise, std::size_t count, const std::string& when) {
+    flip_bits(image, count, [&](const std::string& where) {
+      expect_little_loss(image, promise);
+      EXPECT_FALSE(HasFailure()) << when << where;
+    });
+  }
+
+  // Calls `look` with what a kill leaves after each write of the next writer's recovery.
+  template <class Look>
+  void at_every_moment_of_recovery(const Image& image, Look&& look) {
+    const auto recovered = std::make_shared<RecordingStorage>(image);
+    Writer::open(recovered, GetParam().options)->give_up();
+    const auto& operations = recovered->operations();
+    Image left = image;
+    for (std::size_t t = 0; t < operations.size() && !HasFailure(); ++t) {
+      redo(operations[t], left);
+      if (operations[t].kind != Operation::Kind::Sync) look(left, t);
+    }
+  }
+
+  // Calls `look` with what a kill leaves at every moment when rows are acknowledged.
+  template <class Look>
+  void at_every_moment(Look&& look) {
+    const auto& operations = storage_->operations();
+    const auto& promises = session_.promises();
+    Image image;
+    std::size_t promise = 0;
+    for (std::size_t t = 0; t <= operations.size() && !HasFailure(); ++t) {
+      while (promise + 1 < promises.size() && promises[promise + 1].operations <= t) ++promise;
+      const bool is_promised = t >= promises.front().operations && promises[promise].durable_rows > 0;
+      if (is_promised) look(image, promises[promise], "after operation " + std::to_string(t));
+      if (t < operations.size()) redo(operations[t], image);
+    }
+  }
+
   std::shared_ptr<RecordingStorage> storage_ = std::make_shared<RecordingStorage>();
   Session session_{storage_, GetParam().options, 0};
+  Random random_{17};
+  std::uint64_t cases_ = 0;
 };
 
 TEST_P(Proof, OneFlippedBitAndAKillCostOneChunkAtMost) {
-  const auto& operations = storage_->operations();
-  const auto& promises = session_.promises();
-  const std::uint64_t start = read_header(*storage_).first_block;
-  Random random(17);
-  Image image;
-  std::size_t promise = 0;
-  std::uint64_t cases = 0;
-  for (std::size_t t = 0; t <= operations.size(); ++t) {
-    while (promise + 1 < promises.size() && promises[promise + 1].operations <= t) ++promise;
-    if (t >= promises.front().operations && promises[promise].durable_rows > 0) {
-      for (std::size_t i = 0; i < flips(); ++i, ++cases) {
-        const auto byte = static_cast<std::size_t>(start + random() % (image.size() - start));
-        const std::byte mask = std::byte{1} << (random() % 8);
-        image[byte] ^= mask;
-        expect_little_loss(image, promises[promise]);
-        image[byte] ^= mask;
-        ASSERT_FALSE(HasFailure()) << "after operation " << t << ", byte " << byte;
-      }
-    }
-    if (t < operations.size()) redo(operations[t], image);
-  }
-  EXPECT_GE(cases, flips());
-  RecordProperty("cases", std::to_string(cases));
+  at_every_moment([&](Image& image, const Promise& promise, const std::string& when) {
+    flip_bits(image, promise, flips(), when);
+  });
+  EXPECT_GE(cases_, flips());
+  RecordProperty("cases", std::to_string(cases_));
+}
+
+TEST_P(Proof, OneFlippedBitAndAKilledRecoveryCostOneChunkAtMost) {
+  at_every_moment([&](Image& image, const Promise& promise, const std::string& when) {
+    at_every_moment_of_recovery(image, [&](Image& left, std::size_t t) {
+      flip_bits(left, promise, flips() / 2, when + ", and " + std::to_string(t) + " of a recovery");
+    });
+  });
+  RecordProperty("cases", std::to_string(cases_));
+}
+
+TEST_P(Proof, OneFlippedBitBeforeAKilledRecoveryCostsOneChunkAtMost) {
+  at_every_moment([&](Image& image, const Promise& promise, const std::string& when) {
+    flip_bits(image, flips() / 4, [&](const std::string& where) {
+      at_every_moment_of_recovery(image, [&](Image& left, std::size_t t) {
+        expect_little_loss(left, promise);
+        EXPECT_FALSE(HasFailure()) << when << where << ", before " << t << " of a recovery";
+      });
+    });
+  });
+  EXPECT_GE(cases_, flips() / 4);
+  RecordProperty("cases", std::to_string(cases_));
 }
 
 // What a call acknowledged is proven when it returns, and opening the file then reads no record.

@@ -38,6 +38,10 @@ inline void redo(const Operation& operation, Image& image) {
 class RecordingStorage final : public Storage {
  public:
   explicit RecordingStorage(Image image = {}) : image_(std::move(image)) {}
+  // With operations that another process issued on `durable` and did not sync.
+  RecordingStorage(Image durable, std::span<const Operation> unsynced) : image_(std::move(durable)) {
+    for (const Operation& operation : unsynced) record(operation);
+  }
 
   Bytes read_at(std::uint64_t offset, std::size_t n, Scratch& scratch) const override {
     const std::size_t at = std::min<std::uint64_t>(offset, image_.size());
