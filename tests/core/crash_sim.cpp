@@ -24,8 +24,10 @@ int main(int argc, char** argv) {
       simulator.run();
       states += simulator.states();
       nested += simulator.nested();
-      for (const std::string& violation : simulator.violations())
-        std::printf("VIOLATED %s\n", violation.c_str());
+      for (const std::string& violation : simulator.violations()) {
+        std::printf("VIOLATED %s\nafter %llu crash states\n", violation.c_str(),
+                    static_cast<unsigned long long>(states));
+      }
       if (!simulator.violations().empty()) return 1;
     }
     std::printf("seed %llu: %llu crash states, %llu of them inside a recovery\n",
