@@ -95,8 +95,10 @@ std::byte* write_segment(const SegmentPlan& plan, const Shape& shape, std::byte*
 
 SegmentPlan plan_segment(const Shape& shape, Bytes rows, std::size_t n_rows) {
   const Dictionary dictionary = levels::make_dictionary(shape, rows, n_rows);
-  SegmentPlan events = levels::plan_ladder(dictionary);
-  if (events.streams.empty()) events = levels::plan_events(dictionary);
+  bool is_sorted = false;
+  SegmentPlan events = levels::plan_ladder(dictionary, &is_sorted);
+  // Sorted rows that differ too much for a ladder do so for events.
+  if (!is_sorted) events = levels::plan_events(dictionary);
   // Where few levels change, ids for all of them cannot be the smaller.
   if (!events.streams.empty() && events.work * kManyCellsPerEvent < n_rows * shape.slots) return events;
   SegmentPlan full = levels::plan_full(dictionary);

@@ -13,6 +13,7 @@ using simd::LadderKind;
 constexpr std::uint32_t kNone = 0xffffffff;
 // With more events than this the full layout is smaller.
 constexpr std::size_t kFewestCellsPerEvent = 2;
+constexpr std::size_t kBurstRows = 8;  // that may all change at first
 
 // A number that is in the order of feature 0, for items that are numbers.
 std::int64_t rank_of(const Dictionary& d, std::size_t level) noexcept {
@@ -63,7 +64,9 @@ bool order_places(const Dictionary& d, Side& side) {
     side.level_of_place.push_back(ranks[p].second);
   }
   for (const std::uint32_t* row = first; row < d.cells.data() + d.cells.size(); row += slots) {
+    const bool has_before = row != first;
     for (std::size_t j = 1; j < side.slots(); ++j) {
+      if (has_before && row[j] == *(row + j - slots) && row[j - 1] == *(row + j - 1 - slots)) continue;
       if (side.place_of_key[d.keys[row[j - 1]]] >= side.place_of_key[d.keys[row[j]]]) return false;
     }
   }
@@ -87,45 +90,8 @@ class Ladder {
  public:
   explicit Ladder(const Dictionary& d) : d_(d), entry_of_(d.n_levels, kNone) {}
 
-  // False when the rows are no ladder, or differ too much for one.
-  bool make() {
-    if (!find_sides()) return false;
-    if (sides[0].places() + sides[1].places() > kMaxLadderPlaces) return false;
-    std::uint32_t first = 0;
-    for (std::size_t s = 0; s < 2; ++s) {
-      states_[s].first = first;
-      states_[s].level.assign(sides[s].places(), kNone);
-      states_[s].stands.assign(sides[s].places() / 64 + 1, 0);
-      first += static_cast<std::uint32_t>(sides[s].places());
-    }
-    for (const Side& side : sides) begin(side, states_[&side - sides]);
-    counts.reserve(d_.n_rows);
-    for (std::size_t r = 1; r < d_.n_rows; ++r) {
-      const std::size_t before = places.size();
-      for (const Side& side : sides) change_to(side, states_[&side - sides], r);
-      counts.push_back(static_cast<std::uint32_t>(places.size() - before));
-      if (places.size() * kFewestCellsPerEvent > (r + 4) * d_.shape.slots ||
-          entry_levels.size() > kMaxLadderEntries)
-        return false;
-    }
-    return true;
-  }
-
-  Side sides[2];
-  bool keeps_last = false;
-  std::vector<std::uint32_t> counts, places, known, entry_levels;
-  std::vector<LadderKind> kinds;
-  std::size_t kind_counts[3] = {};
-
- private:
-  struct State {
-    std::uint32_t first;                // the number of the side's first place
-    std::vector<std::uint32_t> level;   // that stands at each place, or kNone
-    std::vector<std::uint64_t> stands;  // a bit for each place
-    std::size_t standing = 0;
-  };
-
-  // Two sides of half the slots, or one where levels wander from one half to the other.
+  // Two sides of half the slots, or one where levels wander from one half to the other. False when rows are
+  // not sorted.
   bool find_sides() {
     if (!d_.is_special.empty()) {
       for (std::size_t i = 0; i < d_.n_levels; ++i) {
@@ -145,6 +111,44 @@ class Ladder {
     if (sides[0].slots() != 0) keeps_last = first_slot_moves_more(d_, sides[0]);
     return true;
   }
+
+  // False when the rows differ too much.
+  bool make() {
+    if (sides[0].places() + sides[1].places() > kMaxLadderPlaces) return false;
+    std::uint32_t first = 0;
+    for (std::size_t s = 0; s < 2; ++s) {
+      states_[s].first = first;
+      states_[s].level.assign(sides[s].places(), kNone);
+      states_[s].stands.assign(sides[s].places() / 64 + 1, 0);
+      first += static_cast<std::uint32_t>(sides[s].places());
+    }
+    for (const Side& side : sides) begin(side, states_[&side - sides]);
+    counts.reserve(d_.n_rows);
+    for (std::size_t r = 1; r < d_.n_rows; ++r) {
+      const std::size_t before = places.size();
+      for (const Side& side : sides) change_to(side, states_[&side - sides], r);
+      counts.push_back(static_cast<std::uint32_t>(places.size() - before));
+      if (places.size() * kFewestCellsPerEvent > (r + kBurstRows) * d_.shape.slots ||
+          entry_levels.size() > kMaxLadderEntries) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  Side sides[2];
+  bool keeps_last = false;
+  std::vector<std::uint32_t> counts, places, known, entry_levels;
+  std::vector<LadderKind> kinds;
+  std::size_t kind_counts[3] = {};
+
+ private:
+  struct State {
+    std::uint32_t first;                // the number of the side's first place
+    std::vector<std::uint32_t> level;   // that stands at each place, or kNone
+    std::vector<std::uint64_t> stands;  // a bit for each place
+    std::size_t standing = 0;
+  };
 
   void begin(const Side& side, State& state) {
     for (std::size_t j = side.begin; j < side.end; ++j) {
@@ -243,9 +247,10 @@ void append_header(const Dictionary& d, const Ladder& ladder, unsigned kind_bits
 
 }  // namespace
 
-SegmentPlan plan_ladder(const Dictionary& d) {
+SegmentPlan plan_ladder(const Dictionary& d, bool* is_sorted) {
   Ladder ladder(d);
-  if (!ladder.make()) return {};
+  *is_sorted = ladder.find_sides();
+  if (!*is_sorted || !ladder.make()) return {};
   const auto count = [&](LadderKind kind) { return ladder.kind_counts[static_cast<std::size_t>(kind)]; };
   const unsigned kind_bits = count(LadderKind::Known) != 0 ? 2 : count(LadderKind::Gone) != 0 ? 1 : 0;
   SegmentPlan plan;

@@ -158,8 +158,8 @@ struct SegmentPlan {
 };
 // No streams when the rows differ so much that the full layout is better.
 SegmentPlan plan_events(const Dictionary& dictionary);
-// The same, and when the rows are no ladder.
-SegmentPlan plan_ladder(const Dictionary& dictionary);
+// The same, and when rows are not sorted.
+SegmentPlan plan_ladder(const Dictionary& dictionary, bool* is_sorted);
 SegmentPlan plan_full(const Dictionary& dictionary);
 
 template <class T>
