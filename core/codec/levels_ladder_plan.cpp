@@ -54,7 +54,7 @@ bool order_places(const Dictionary& d, Side& side) {
       if (place != kNone) continue;
       place = 0;
       const std::int64_t rank = rank_of(d, row[j]);
-      ranks.emplace_back(side.is_rising ? rank : -rank, row[j]);
+      ranks.emplace_back(side.is_rising ? rank : ~rank, row[j]);
     }
     before = row;
   }
