@@ -207,6 +207,10 @@ void decode_chunk_rows(const RowLayout& layout, Bytes record, const ChunkPlace& 
   if (!whole) copy_cells(layout, cells, rows + part.first * layout.row_bytes(), part.count, out);
 }
 
+bool is_compressed(Bytes record) noexcept {
+  return (load<std::uint64_t>(record.data() + kRecordFlagsAt) & (cf::kLz4 | cf::kZstd)) != 0;
+}
+
 std::string codec_name(std::uint16_t type, std::uint64_t flags) {
   const Codec* codec = find_codec(type);
   std::string name = codec == nullptr ? "type" + std::to_string(type) : codec->name;

@@ -67,6 +67,9 @@ void check_record(Bytes record, const ChunkPlace& place);
 void decode_chunk_rows(const RowLayout& layout, Bytes record, const ChunkPlace& place, Verify verify,
                        std::uint32_t n_rows, RowRange range, std::byte* out, const Cells* cells = nullptr);
 
+// Whether a record of at least kMinRecordBytes says that its payload must be decompressed whole.
+bool is_compressed(Bytes record) noexcept;
+
 // "levels", "okx_ob_f32+zstd", "planes+lz4": the name of what a record holds, for people.
 std::string codec_name(std::uint16_t type, std::uint64_t flags);
 

@@ -77,7 +77,8 @@ template <class T>
 PackedStream<T>::PackedStream(const Shape& shape, const T* residuals) : shape_(shape), residuals_(residuals) {
   const std::size_t n = shape.values();
   blocks_.resize(shape.blocks);
-  const unsigned exception_width = plan_plain(0);  // at most: that of all residuals
+  const Spread spread = plan_plain(0);
+  const unsigned exception_width = spread.width();  // at most
   if (total_bytes(0) <= kBinHeaderBytes * 2) return;
 
   std::array<std::int64_t, kMostSampled> sample;
@@ -91,7 +92,7 @@ PackedStream<T>::PackedStream(const Shape& shape, const T* residuals) : shape_(s
   const Packing plain = packing_;
   std::vector<BlockPlan> plain_blocks = blocks_;
   const std::uint64_t plain_bytes = total_bytes(exception_width);
-  packing_ = plan_bins({sample.data(), count}, n);
+  packing_ = plan_bins({sample.data(), count}, spread);
   binned_ = packing_.n_bins > 1 && plan_binned(plain_bytes, exception_width);
   if (!binned_) {
     packing_ = plain;
@@ -122,7 +123,7 @@ std::uint64_t PackedStream<T>::total_bytes(unsigned exception_width) const noexc
 }
 
 template <class T>
-unsigned PackedStream<T>::plan_plain(unsigned exception_width) {
+Spread PackedStream<T>::plan_plain(unsigned exception_width) {
   std::int64_t lowest = std::numeric_limits<std::int64_t>::max();
   std::int64_t highest = std::numeric_limits<std::int64_t>::min();
   for (std::size_t b = 0; b < blocks_.size(); ++b) {
@@ -149,7 +150,7 @@ unsigned PackedStream<T>::plan_plain(unsigned exception_width) {
     }
     blocks_[b] = plan;
   }
-  return bit_width(static_cast<std::uint64_t>(highest) - static_cast<std::uint64_t>(lowest));
+  return {lowest, highest, shape_.values()};
 }
 
 // False, leaving plans of no use, when bins do not save enough.

@@ -31,8 +31,8 @@ class PackedStream {
   void put_data(Writer& out) const;
 
  private:
-  // Returns the width that any of the residuals fits as an exception.
-  unsigned plan_plain(unsigned exception_width);
+  // Also finds where all residuals lie.
+  Spread plan_plain(unsigned exception_width);
   bool plan_binned(std::uint64_t most_bytes, unsigned exception_width);
   void range_exceptions();
   // Whether value i of block b is stored apart.

@@ -45,6 +45,101 @@ std::size_t group(std::span<const std::int64_t> sorted, std::array<Group, kMaxGr
   return n;
 }
 
+std::uint64_t mask_of(unsigned width) noexcept { return width == 0 ? 0 : ~std::uint64_t{0} >> (64 - width); }
+
+std::uint64_t distance(std::int64_t from, std::int64_t to) noexcept {
+  return static_cast<std::uint64_t>(to) - static_cast<std::uint64_t>(from);
+}
+
+// Values [first, end) of the sorted sample.
+struct Bin {
+  std::size_t first;
+  std::size_t end;
+};
+
+// Moves the border between two neighbours to where they take fewest bits: the groups are too coarse for bins
+// to fill the powers of two that they span.
+void settle(std::span<const std::int64_t> sorted, Bin* low, Bin* high) noexcept {
+  const std::size_t first = low->first;
+  const std::size_t end = high->end;
+  const auto bits = [&](std::size_t border) {
+    return (border - first) * range_width(sorted[first], sorted[border - 1]) +
+           (end - border) * range_width(sorted[border], sorted[end - 1]);
+  };
+  std::size_t best = low->end;
+  std::size_t best_bits = bits(best);
+  const auto consider = [&](std::size_t border) {
+    if (bits(border) >= best_bits) return;
+    best = border;
+    best_bits = bits(border);
+  };
+  // Where one of them fills what it spans; the other one may then be narrower.
+  const std::uint64_t low_span = mask_of(range_width(sorted[first], sorted[best - 1]));
+  const std::uint64_t high_span = mask_of(range_width(sorted[best], sorted[end - 1]));
+  std::size_t border = best;
+  while (border < end - 1 && distance(sorted[first], sorted[border]) <= low_span) ++border;
+  consider(border);
+  border = high->first;
+  while (border > first + 1 && distance(sorted[border - 1], sorted[end - 1]) <= high_span) --border;
+  consider(border);
+  low->end = high->first = best;
+}
+
+// Where each bin begins and how far it reaches. What it spans beyond its values in the sample goes to where
+// others are likely, and it becomes wider where that takes fewer bits than the exceptions to be expected
+// there: as many as values of the sample, were it all of the stream.
+Packing packing_of(std::span<const std::int64_t> sorted, std::span<const Bin> bins,
+                   const Spread& spread) noexcept {
+  struct Placed {
+    std::int64_t base;
+    unsigned width;
+    std::size_t count;
+  };
+  std::array<Placed, kMaxBins> placed;
+  const double unseen = 1 - static_cast<double>(sorted.size()) / static_cast<double>(spread.values);
+  const double exception_bits = unseen * (8 + range_width(sorted.front(), sorted.back()));
+  const auto added_bits = [](const Placed& bin, unsigned width) {
+    return width <= bin.width ? 0.0 : static_cast<double>((width - bin.width) * bin.count);
+  };
+  for (std::size_t m = 0; m < bins.size(); ++m) {
+    const std::int64_t low = sorted[bins[m].first];
+    const std::int64_t high = sorted[bins[m].end - 1];
+    Placed& bin = placed[m];
+    bin = {low, range_width(low, high), bins[m].end - bins[m].first};
+    Placed* const before = m == 0 ? nullptr : &placed[m - 1];
+    const auto gap_to = [&] {  // values between the bin before and `low`
+      if (before == nullptr) return distance(spread.low, low);
+      const std::uint64_t all = distance(before->base, low) - 1;
+      return all - std::min(all, mask_of(before->width));
+    };
+    const std::uint64_t slack = mask_of(bin.width) - distance(low, high);
+    if (gap_to() > slack) {
+      const unsigned down = bit_width(distance(low, high) + gap_to());
+      const unsigned up = before == nullptr ? down : bit_width(distance(before->base, low) - 1 - slack);
+      const double down_bits = added_bits(bin, down);
+      const double up_bits = before == nullptr ? down_bits : added_bits(*before, up);
+      if (std::min(down_bits, up_bits) < exception_bits) {
+        (down_bits <= up_bits ? bin.width : before->width) = down_bits <= up_bits ? down : up;
+      }
+    }
+    const std::uint64_t room = mask_of(bin.width) - distance(low, high);
+    bin.base = static_cast<std::int64_t>(static_cast<std::uint64_t>(low) - std::min(room, gap_to()));
+  }
+  Placed& last = placed[bins.size() - 1];
+  const unsigned whole = bit_width(distance(last.base, spread.high));
+  if (added_bits(last, whole) < exception_bits) last.width = std::max(last.width, whole);
+
+  const auto used = placed.begin() + static_cast<std::ptrdiff_t>(bins.size());
+  std::sort(placed.begin(), used, [](const Placed& a, const Placed& b) { return a.count > b.count; });
+  Packing packing;
+  packing.n_bins = static_cast<unsigned>(bins.size());
+  for (std::size_t b = 0; b < bins.size(); ++b) {
+    packing.bins.bases[b] = static_cast<std::uint64_t>(placed[b].base);
+    packing.bins.widths[b] = static_cast<std::uint8_t>(placed[b].width);
+  }
+  return packing;
+}
+
 std::int64_t middle(std::int64_t a, std::int64_t b, std::int64_t c) noexcept {
   return std::max(std::min(a, b), std::min(std::max(a, b), c));
 }
@@ -129,10 +224,10 @@ Packing plan_window(std::span<const std::int64_t> sorted) noexcept {
   return packing;
 }
 
-Packing plan_bins(std::span<const std::int64_t> sorted, std::size_t n_values) noexcept {
+Packing plan_bins(std::span<const std::int64_t> sorted, const Spread& spread) noexcept {
   std::array<Group, kMaxGroups> groups;
   const std::size_t n = group(sorted, &groups);
-  const double scale = static_cast<double>(n_values) / static_cast<double>(sorted.size());
+  const double scale = static_cast<double>(spread.values) / static_cast<double>(sorted.size());
 
   // best[m][j]: fewest offset bits for groups [0, j] in m + 1 bins, and modulo kPlace where the last of
   // these bins starts: one minimum finds both. At most 512 values of 64 bits, so 32 bits are plenty.
@@ -158,7 +253,8 @@ Packing plan_bins(std::span<const std::int64_t> sorted, std::size_t n_values) no
     for (std::size_t i = m; m > 0 && i < n; ++i)
       before[i] = best[m - 1][i - 1] / kPlace * kPlace + static_cast<std::int32_t>(i);
     simd::cheapest_cut(before, cost, best[m]);
-    const double bits = scale * (best[m][n - 1] / kPlace) + static_cast<double>(n_values) * bit_width(m) +
+    const double bits = scale * (best[m][n - 1] / kPlace) +
+                        static_cast<double>(spread.values) * bit_width(m) +
                         static_cast<double>(m + 1) * kBinHeaderBits;
     if (m == 0 || bits < chosen_bits) {
       chosen = m;
@@ -168,23 +264,18 @@ Packing plan_bins(std::span<const std::int64_t> sorted, std::size_t n_values) no
     }
   }
 
-  std::array<Group, kMaxBins> bins;
-  std::size_t end = n - 1;
+  std::array<std::size_t, kMaxGroups + 1> starts{};  // of groups, in `sorted`
+  for (std::size_t i = 0; i < n; ++i) starts[i + 1] = starts[i] + groups[i].count;
+  std::array<Bin, kMaxBins> bins;
+  std::size_t end = n;
   for (std::size_t m = chosen + 1; m-- > 0;) {
-    const std::size_t start = static_cast<std::size_t>(best[m][end] % kPlace);
-    bins[m] = {groups[start].low, groups[end].high, 0};
-    for (std::size_t i = start; i <= end; ++i) bins[m].count += groups[i].count;
-    end = start - 1;
+    const auto start = static_cast<std::size_t>(best[m][end - 1] % kPlace);
+    bins[m] = {starts[start], starts[end]};
+    end = start;
   }
-  std::sort(bins.begin(), bins.begin() + static_cast<std::ptrdiff_t>(chosen + 1),
-            [](const Group& a, const Group& b) { return a.count > b.count; });
-  Packing packing;
-  packing.n_bins = static_cast<unsigned>(chosen + 1);
-  for (std::size_t b = 0; b < packing.n_bins; ++b) {
-    packing.bins.bases[b] = static_cast<std::uint64_t>(bins[b].low);
-    packing.bins.widths[b] = static_cast<std::uint8_t>(range_width(bins[b].low, bins[b].high));
-  }
-  return packing;
+  const std::span<Bin> used(bins.data(), chosen + 1);
+  for (std::size_t m = 0; m < chosen; ++m) settle(sorted, &used[m], &used[m + 1]);
+  return packing_of(sorted, used, spread);
 }
 
 }  // namespace cdd::numeric

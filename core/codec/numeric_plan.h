@@ -39,8 +39,19 @@ struct Packing {
 inline constexpr std::size_t kMostSampled = 512;
 void sort_sample(std::span<std::int64_t> sample) noexcept;
 
-// The window and the bins that suit the sorted sample of a stream of n_values residuals.
+// The residuals of a stream.
+struct Spread {
+  std::int64_t low = 0;
+  std::int64_t high = 0;
+  std::size_t values = 0;
+
+  unsigned width() const noexcept {
+    return bit_width(static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low));
+  }
+};
+
+// The window and the bins that suit a stream, from a sorted sample of its residuals.
 Packing plan_window(std::span<const std::int64_t> sorted) noexcept;
-Packing plan_bins(std::span<const std::int64_t> sorted, std::size_t n_values) noexcept;
+Packing plan_bins(std::span<const std::int64_t> sorted, const Spread& spread) noexcept;
 
 }  // namespace cdd::numeric

@@ -1,5 +1,5 @@
-// The many-rows side of Reader: ranges and windows cut into pieces of chunks, pieces read chunk by chunk,
-// several chunks at a time.
+// The many-rows side of Reader: ranges cut where chunks begin; windows cut into pieces of chunks, which are
+// read chunk by chunk; several chunks at a time.
 #include <algorithm>
 
 #include "core/codec/cells.h"
@@ -14,10 +14,37 @@ constexpr std::uint64_t kTaskBytes = std::uint64_t{256} << 10;
 // Raw bytes between two pieces that cost less to decode than starting anew: many codecs decompress all of a
 // chunk whatever is wanted of it.
 constexpr std::uint64_t kNearBytes = std::uint64_t{32} << 10;
+// Bytes that are copied in the time that a codec takes to start anew where it has nothing to decompress.
+constexpr std::uint64_t kStartBytes = std::uint64_t{24} << 10;
 // Tasks for each thread: enough to even out chunks that decode at different speeds.
 constexpr std::uint64_t kTasksPerThread = 8;
 
+std::uint64_t task_count(std::uint64_t chunks, std::uint64_t raw_bytes) {
+  return std::min<std::uint64_t>({chunks, raw_bytes / kTaskBytes + 1, threads() * kTasksPerThread});
+}
+
 }  // namespace
+
+// Cut where chunks begin. Where slots are damaged, tasks may be left with fewer rows, or none.
+void Reader::read_range_in_parallel(RowRange range, const Cells* cells, std::byte* out) const {
+  const std::uint64_t end = range.first + range.count;
+  const std::uint64_t first_chunk = std::min(index_.chunk_of_row(range.first), index_.chunks() - 1);
+  const std::uint64_t last_chunk = std::clamp(index_.chunk_of_row(end - 1), first_chunk, index_.chunks() - 1);
+  const std::uint64_t chunks = last_chunk - first_chunk + 1;
+  const std::uint64_t tasks = task_count(chunks, range.count * layout_.row_bytes());
+  const auto begin_of = [&](std::uint64_t task) {
+    if (task == 0) return range.first;
+    if (task == tasks) return end;
+    const ChunkEntry entry = index_.entry(first_chunk + chunks * task / tasks);
+    return std::clamp(entry.row_begin, range.first, end);
+  };
+  const std::size_t row_bytes = cells_bytes(layout_, cells);
+  for_each(static_cast<std::size_t>(tasks), [&](std::size_t task) {
+    const std::uint64_t begin = begin_of(task);
+    const std::uint64_t count = begin_of(task + 1) - begin;
+    if (count > 0) read_range({begin, count}, cells, out + (begin - range.first) * row_bytes);
+  });
+}
 
 // `row_bytes` that a row takes at `out`.
 void Reader::cut_into_pieces(RowRange range, std::uint64_t row_bytes, std::byte* out,
@@ -38,37 +65,55 @@ void Reader::cut_into_pieces(RowRange range, std::uint64_t row_bytes, std::byte*
   }
 }
 
-// Pieces of one chunk, in order of their first row. Rows that several of them share are decoded once, and
-// pieces that are near one another are decoded together with what lies between.
+// Pieces of one chunk, in order of their first row. Those that are near one another are decoded together.
 void Reader::read_pieces(std::span<const Piece> pieces, const Cells* cells) const {
-  const std::size_t row_bytes = cells_bytes(layout_, cells);
   const std::uint64_t near_rows = kNearBytes / layout_.row_bytes();
   const OpenChunk open = open_chunk_with(pieces.front().chunk, pieces.front().first);
   for (std::size_t i = 0, next = 0; i < pieces.size(); i = next) {
-    const std::uint64_t first = pieces[i].first;
-    std::uint64_t end = first + pieces[i].count;
+    std::uint64_t end = pieces[i].end();
     for (next = i + 1; next < pieces.size() && pieces[next].first <= end + near_rows; ++next) {
-      end = std::max(end, pieces[next].first + pieces[next].count);
+      end = std::max(end, pieces[next].end());
     }
-    const RowRange range{first - open.rows.first, end - first};
-    if (next == i + 1) {
-      decode(open, range, cells, pieces[i].to);
-      continue;
-    }
-    const auto bytes = static_cast<std::size_t>(range.count * row_bytes);
-    std::byte* const rows = scratch(Stage::Gather).get(bytes).data();
-    decode(open, range, cells, rows);
-    for (std::size_t k = i; k < next; ++k) {
-      const RowSpan part({pieces[k].first - first, pieces[k].count});
-      std::memcpy(pieces[k].to, rows + part.first * row_bytes, part.count * row_bytes);
-    }
+    read_near(open, pieces.subspan(i, next - i), end, cells);
+  }
+}
+
+// Each row is decoded once, the last being before `end`: into the first piece that has it, from which later
+// ones copy it; or all rows together, when that would mean starting too often, and every piece copies.
+void Reader::read_near(const OpenChunk& open, std::span<const Piece> pieces, std::uint64_t end,
+                       const Cells* cells) const {
+  const std::size_t row_bytes = cells_bytes(layout_, cells);
+  const std::uint64_t first = pieces.front().first;
+  std::uint64_t starts = 0;
+  for (std::uint64_t reached = first; const Piece& piece : pieces) {
+    starts += piece.end() > reached;
+    reached = std::max(reached, piece.end());
+  }
+  const RowSpan all({first - open.rows.first, end - first});
+  const bool is_dear = is_compressed(open.record) || options_.verify == Verify::Full;
+  const bool apart = starts == 1 || (!is_dear && (starts - 1) * kStartBytes < all.count * row_bytes);
+  Piece from{open.number, first, 0, nullptr};  // reaches farther than all before
+  if (!apart) {
+    from = {open.number, first, end - first, scratch(Stage::Gather).get(all.count * row_bytes).data()};
+    decode(open, {all.first, all.count}, cells, from.to);
+  }
+  for (const Piece& piece : pieces) {
+    const std::uint64_t known_end = std::clamp(from.end(), piece.first, piece.end());
+    const RowSpan known({piece.first - from.first, known_end - piece.first});
+    if (known.count > 0) std::memcpy(piece.to, from.to + known.first * row_bytes, known.count * row_bytes);
+    if (known_end == piece.end()) continue;
+    decode(open, {known_end - open.rows.first, piece.end() - known_end}, cells,
+           piece.to + known.count * row_bytes);
+    from = piece;
   }
 }
 
 // Sorts the pieces, `rows` rows together, by place in the file and reads them, chunk by chunk.
-void Reader::read_in_parallel(std::vector<Piece>& pieces, std::uint64_t rows, const Cells* cells) const {
+void Reader::read_pieces_in_parallel(std::vector<Piece>& pieces, std::uint64_t rows,
+                                     const Cells* cells) const {
   std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
-    return a.chunk != b.chunk ? a.chunk < b.chunk : a.first < b.first;
+    if (a.chunk != b.chunk) return a.chunk < b.chunk;
+    return a.first != b.first ? a.first < b.first : a.count > b.count;
   });
   std::vector<std::size_t> chunk_begin;  // index of each chunk's first piece, and the end
   for (std::size_t i = 0; i < pieces.size(); ++i) {
@@ -76,8 +121,7 @@ void Reader::read_in_parallel(std::vector<Piece>& pieces, std::uint64_t rows, co
   }
   chunk_begin.push_back(pieces.size());
   const std::size_t chunks = chunk_begin.size() - 1;
-  const std::uint64_t by_size = rows * layout_.row_bytes() / kTaskBytes + 1;
-  const std::uint64_t tasks = std::min<std::uint64_t>({chunks, by_size, threads() * kTasksPerThread});
+  const std::uint64_t tasks = task_count(chunks, rows * layout_.row_bytes());
   for_each(static_cast<std::size_t>(tasks), [&](std::size_t task) {
     const std::size_t begin = chunks * task / static_cast<std::size_t>(tasks);
     const std::size_t end = chunks * (task + 1) / static_cast<std::size_t>(tasks);
@@ -106,7 +150,7 @@ void Reader::read_windows(std::span<const std::uint64_t> starts, std::uint64_t r
   for (std::size_t w = 0; w < starts.size(); ++w) {
     cut_into_pieces({starts[w], rows}, row_bytes, out.data() + w * rows * row_bytes, pieces);
   }
-  read_in_parallel(pieces, all_rows, cells);
+  read_pieces_in_parallel(pieces, all_rows, cells);
 }
 
 }  // namespace cdd

@@ -102,18 +102,18 @@ void Reader::read_into(RowRange range, MutableBytes out, const Cells* cells) con
          ull{range.count}, ull{row_bytes}, out.size());
   }
   if (range.count == 0) return;
-  if (range.count >= kParallelBytes / layout_.row_bytes() && threads() > 1) {
-    std::vector<Piece> pieces;
-    cut_into_pieces(range, row_bytes, out.data(), pieces);
-    return read_in_parallel(pieces, range.count, cells);
-  }
+  const bool is_large = range.count >= kParallelBytes / layout_.row_bytes() && threads() > 1;
+  (this->*(is_large ? &Reader::read_range_in_parallel : &Reader::read_range))(range, cells, out.data());
+}
+
+void Reader::read_range(RowRange range, const Cells* cells, std::byte* out) const {
+  const std::size_t row_bytes = cells_bytes(layout_, cells);
   const std::uint64_t end = range.first + range.count;
-  std::byte* to = out.data();
   for (std::uint64_t chunk = index_.chunk_of_row(range.first), row = range.first; row < end; ++chunk) {
     const OpenChunk open = open_chunk_with(chunk, row);
     const RowRange part{row - open.rows.first, std::min(end, open.rows.first + open.rows.count) - row};
-    decode(open, part, cells, to);
-    to += part.count * row_bytes;
+    decode(open, part, cells, out);
+    out += part.count * row_bytes;
     row += part.count;
   }
 }

@@ -90,6 +90,8 @@ class Reader {
     std::uint64_t first = 0;  // of the store
     std::uint64_t count = 0;
     std::byte* to = nullptr;
+
+    std::uint64_t end() const noexcept { return first + count; }
   };
   void load_layout();
   void check_range(RowRange range) const;
@@ -98,7 +100,11 @@ class Reader {
   void cut_into_pieces(RowRange range, std::uint64_t row_bytes, std::byte* out,
                        std::vector<Piece>& pieces) const;
   void read_pieces(std::span<const Piece> pieces, const Cells* cells) const;
-  void read_in_parallel(std::vector<Piece>& pieces, std::uint64_t rows, const Cells* cells) const;
+  void read_near(const OpenChunk& open, std::span<const Piece> pieces, std::uint64_t end,
+                 const Cells* cells) const;
+  void read_pieces_in_parallel(std::vector<Piece>& pieces, std::uint64_t rows, const Cells* cells) const;
+  void read_range(RowRange range, const Cells* cells, std::byte* out) const;
+  void read_range_in_parallel(RowRange range, const Cells* cells, std::byte* out) const;
   OpenChunk open_chunk(std::uint64_t chunk) const;
   OpenChunk open_chunk_with(std::uint64_t chunk, std::uint64_t row) const;
   Bytes read_record(std::uint64_t chunk, const ChunkEntry& entry) const;
