@@ -157,7 +157,7 @@ void decode_events(const Shape& shape, std::size_t n_rows, Cursor segment, RowRa
   const std::size_t rows = r.end_row - r.first_row;
   if (cells != nullptr) {
     const auto ids_of = [&](std::size_t row) { return r.ids + row * shape.slots; };
-    gather_cells(shape, *cells, entries, ids_of, 1, rows, out);
+    gather_cells(shape, *cells, entries, stride, ids_of, 1, rows, out);
     return;
   }
   kernels.gather({entries, stride, shape.entry_bytes(), shape.slots, out, rows}, r.ids);

@@ -69,7 +69,7 @@ void decode_full(const Shape& shape, std::size_t n_rows, Cursor in, RowRange ran
     const std::size_t to = std::min<std::size_t>(end, row + rows);
     if (cells != nullptr) {
       const auto ids_of = [&](std::size_t i) { return ids + (from - row) + i; };
-      out = gather_cells(shape, *cells, entries, ids_of, kBlock, to - from, out);
+      out = gather_cells(shape, *cells, entries, stride, ids_of, kBlock, to - from, out);
     } else {
       kernels.gather_block({entries, stride, shape.entry_bytes(), shape.slots, out, to - from}, ids,
                            from - row);

@@ -171,7 +171,7 @@ void decode_ladder(const Shape& shape, std::size_t n_rows, Cursor segment, RowRa
     check(kernels.ladder_block(r, row, rows));
     if (cells != nullptr) {
       const auto ids_of = [&](std::size_t i) { return r.ids + r.starts[r.states[i]]; };
-      out = gather_cells(shape, *cells, w.entries, ids_of, 1, rows, out);
+      out = gather_cells(shape, *cells, w.entries, stride / 2, ids_of, 1, rows, out);
     } else {
       kernels.gather_rows({w.entries, stride, shape.entry_bytes(), shape.slots, out, rows}, r.ids, r.starts,
                           r.states);

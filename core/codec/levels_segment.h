@@ -39,7 +39,7 @@ enum class Event : std::uint8_t {
 // Of a ladder: flags, and limits.
 inline constexpr std::uint8_t kKindBits = 3, kKeepsLast = 4;
 inline constexpr std::uint32_t kMaxLadderPlaces = 32768;
-inline constexpr std::uint32_t kMaxLadderEntries = 65000;
+inline constexpr std::uint32_t kMaxLadderEntries = 32767;
 
 struct Shape {
   std::uint32_t slots = 0;
@@ -76,12 +76,11 @@ void decode_full(const Shape& shape, std::size_t n_rows, Cursor segment, RowRang
 void decode_ladder(const Shape& shape, std::size_t n_rows, Cursor segment, RowRange range, const Cells* cells,
                    std::byte* out);
 
-// Of `rows` rows the cells, when the entry of a row's slot is ids_of(row)[slot * slot_step]. Returns their
-// end.
+// Of `rows` rows the cells, when the entry of a row's slot is ids_of(row)[slot * slot_step] times `stride`
+// bytes from the first one. Returns their end.
 template <class IdsOf>
-std::byte* gather_cells(const Shape& shape, const Cells& cells, const std::byte* entries, const IdsOf& ids_of,
-                        std::size_t slot_step, std::size_t rows, std::byte* out) {
-  const std::size_t stride = simd::levels_entry_stride(shape.entry_bytes());
+std::byte* gather_cells(const Shape& shape, const Cells& cells, const std::byte* entries, std::size_t stride,
+                        const IdsOf& ids_of, std::size_t slot_step, std::size_t rows, std::byte* out) {
   const std::size_t bytes = std::size_t{cells.features()} * shape.item_bytes;
   entries += std::size_t{cells.feature_begin} * shape.item_bytes;
   with_known_bytes(bytes, [&](auto known) {

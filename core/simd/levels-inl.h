@@ -213,12 +213,20 @@ inline bool SumIds(const std::uint32_t* starts, const std::uint32_t* deltas, std
   return hn::AllFalse(d, hn::Gt(worst, limit));
 }
 
-// The ids of slots one behind another, or in a block's column.
+// The ids of slots one behind another, the same twice as large, or in a block's column. Twice an id times
+// half a stride of 16 is an address without a shift.
 struct ListedIds {
+  static constexpr std::size_t kTimes = 1;
+  const std::uint16_t* ids;
+  HWY_INLINE std::size_t operator[](std::size_t i) const { return ids[i]; }
+};
+struct DoubledIds {
+  static constexpr std::size_t kTimes = 2;
   const std::uint16_t* ids;
   HWY_INLINE std::size_t operator[](std::size_t i) const { return ids[i]; }
 };
 struct BlockIds {
+  static constexpr std::size_t kTimes = 1;
   const std::uint32_t* ids;
   HWY_INLINE std::size_t operator[](std::size_t i) const { return ids[i * kIdBlockRows]; }
 };
@@ -231,7 +239,7 @@ HWY_INLINE std::size_t GatherPairs(const std::byte* entries, const Ids& ids, std
   const hn::FixedTag<std::uint32_t, 8> d;
   const hn::Half<decltype(d)> dh;
   const auto entry = [=](std::size_t id) {
-    return hn::Load(dh, reinterpret_cast<const std::uint32_t*>(entries + id * 16));
+    return hn::Load(dh, reinterpret_cast<const std::uint32_t*>(entries + id * (16 / Ids::kTimes)));
   };
   const auto pair = [=](std::size_t i) { return hn::Combine(d, entry(ids[i + 1]), entry(ids[i])); };
   auto* to = reinterpret_cast<std::uint32_t*>(out);
@@ -262,7 +270,7 @@ template <class Ids>
 HWY_INLINE std::size_t GatherNarrow(const std::byte* entries, const Ids& ids, std::size_t n, std::byte* out) {
   const hn::FixedTag<std::uint64_t, 2> d;
   const auto entry = [=](std::size_t id) {
-    return hn::Load(d, reinterpret_cast<const std::uint64_t*>(entries + id * 16));
+    return hn::Load(d, reinterpret_cast<const std::uint64_t*>(entries + id * (16 / Ids::kTimes)));
   };
   const auto pair = [=](std::size_t i) { return hn::InterleaveLower(d, entry(ids[i]), entry(ids[i + 1])); };
   auto* to = reinterpret_cast<std::uint64_t*>(out);
@@ -283,7 +291,8 @@ HWY_INLINE void GatherEntries(const LevelsRows& r, const Ids& ids, std::size_t n
   const std::byte* entries = r.entries;
   std::size_t i = 0;
   if constexpr (kBytes == 0) {
-    for (; i < n; ++i) std::memcpy(out + i * r.entry_bytes, entries + ids[i] * r.entry_stride, r.entry_bytes);
+    const std::size_t stride = r.entry_stride / Ids::kTimes;
+    for (; i < n; ++i) std::memcpy(out + i * r.entry_bytes, entries + ids[i] * stride, r.entry_bytes);
   } else {
 #if HWY_MAX_BYTES >= 32 && !HWY_HAVE_SCALABLE
     if constexpr (kBytes == 12) i = GatherPairs(entries, ids, n, out);
@@ -292,7 +301,7 @@ HWY_INLINE void GatherEntries(const LevelsRows& r, const Ids& ids, std::size_t n
     if constexpr (kBytes == 8) i = GatherNarrow(entries, ids, n, out);
 #endif
     // Whole vectors: what is written too much is overwritten by the next entry.
-    constexpr std::size_t kStride = levels_entry_stride(kBytes), kLoose = kBytes <= 8 ? 8 : 16;
+    constexpr std::size_t kStride = levels_entry_stride(kBytes) / Ids::kTimes, kLoose = kBytes <= 8 ? 8 : 16;
     for (; i + 1 < n; ++i) std::memcpy(out + i * kBytes, entries + ids[i] * kStride, kLoose);
     if (i < n) std::memcpy(out + i * kBytes, entries + ids[i] * kStride, kBytes);
   }

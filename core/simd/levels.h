@@ -122,7 +122,7 @@ struct LevelsLadder {
   std::size_t next_event;
 
   // Results: of all entries made the places (room for slots + n_new), and of a block of rows which state each
-  // is in and where the ids of that begin; `ids` has room for slots + most_standing a row, and
+  // is in and where the ids of that, all twice, begin; `ids` has room for slots + most_standing a row, and
   // standing_pitch() more.
   std::uint16_t* places_of_entries;
   std::uint16_t* ids;
@@ -162,7 +162,7 @@ struct LevelsKernels {
   // out[i] = table[index[i]] for n of them; index values of the n only are looked up.
   void (*take_each)(const std::uint32_t* table, const std::uint16_t* index, std::size_t n,
                     std::uint32_t* out);
-  // Rows of entries, each by the ids from ids[starts[states[row]]] on.
+  // Rows of entries, each by the doubled ids from ids[starts[states[row]]] on.
   void (*gather_rows)(const LevelsRows& rows, const std::uint16_t* ids, const std::uint32_t* starts,
                       const std::uint32_t* states);
 };

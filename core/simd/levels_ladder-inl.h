@@ -25,8 +25,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using D16 = hn::CappedTag<std::uint16_t, kLadderGrain>;
 
-// What stands in the first row of a side: ids in order at the places whose bits are set. Returns how many.
-// Writes whole vectors of what stands.
+// What stands in the first row of a side: ids (twice) in order at the places whose bits are set. Returns how
+// many. Writes whole vectors of what stands.
 inline std::size_t StandFirst(const std::byte* bits, std::size_t n_places, std::uint32_t first_id,
                               std::uint32_t first_place, std::uint16_t* standing,
                               std::uint16_t* places_of_entries) {
@@ -36,7 +36,8 @@ inline std::size_t StandFirst(const std::byte* bits, std::size_t n_places, std::
   for (std::size_t p = 0; p < n_places; p += hn::Lanes(d)) {
     const auto mask = hn::And(hn::LoadMaskBits(d, reinterpret_cast<const std::uint8_t*>(bits) + p / 8),
                               hn::FirstN(d, n_places - p));
-    const auto ids = hn::Expand(hn::Iota(d, static_cast<std::uint16_t>(first_id + n)), mask);
+    const auto ids =
+        hn::Expand(hn::ShiftLeft<1>(hn::Iota(d, static_cast<std::uint16_t>(first_id + n))), mask);
     hn::StoreU(hn::IfThenElse(mask, ids, hn::Set(d, kLadderNothing)), d, standing + p);
     const auto places = hn::Iota(d, static_cast<std::uint16_t>(first_place + p));
     hn::StoreU(hn::Compress(places, mask), d, places_of_entries + n);
@@ -46,7 +47,7 @@ inline std::size_t StandFirst(const std::byte* bits, std::size_t n_places, std::
 #else
   for (std::size_t p = 0; p < ladder_pitch(n_places); ++p) {
     const bool stands = p < n_places && (static_cast<unsigned>(bits[p / 8]) >> p % 8 & 1) != 0;
-    standing[p] = stands ? static_cast<std::uint16_t>(first_id + n) : kLadderNothing;
+    standing[p] = stands ? static_cast<std::uint16_t>(2 * (first_id + n)) : kLadderNothing;
     places_of_entries[n] = static_cast<std::uint16_t>(first_place + p);  // overwritten unless it stands
     n += stands;
   }
@@ -54,7 +55,8 @@ inline std::size_t StandFirst(const std::byte* bits, std::size_t n_places, std::
   return n;
 }
 
-// Codes -> where each event puts which id, and the places of new entries. False when a value is not possible.
+// Codes -> where each event puts which id (twice), and the places of new entries. False when a value is not
+// possible.
 template <bool kHasKnown>
 HWY_NOINLINE bool DecodeCodesWith(const LevelsLadder& r, std::size_t* n_new) {
   const D32 d;
@@ -91,7 +93,8 @@ HWY_NOINLINE bool DecodeCodesWith(const LevelsLadder& r, std::size_t* n_new) {
     hn::StoreU(hn::TruncateTo(d16, hn::Compress(place, is_new)), d16, r.places_of_entries + made);
     news += hn::CountTrue(d, is_new);
     if (news > r.n_new || known > r.n_known) return false;
-    const auto put = hn::IfThenElse(hn::Eq(kind, gone_kind), hn::Set(d, std::uint32_t{kLadderNothing}), id);
+    const auto put =
+        hn::IfThenElse(hn::Eq(kind, gone_kind), hn::Set(d, std::uint32_t{kLadderNothing}), hn::Add(id, id));
     const auto at = hn::Add(place, hn::IfThenElseZero(hn::Ge(place, first), gap));
     hn::StoreU(hn::TruncateTo(d16, at), d16, r.at + i);
     hn::StoreU(hn::TruncateTo(d16, put), d16, r.id + i);
@@ -320,7 +323,7 @@ inline void GatherRows(const LevelsRows& r, const std::uint16_t* ids, const std:
       if (i != 0 && states[i] == states[i - 1] && row_bytes >= 64) {
         RepeatRow(out - row_bytes, row_bytes, i + 1 == r.rows, out);
       } else {
-        GatherEntries<decltype(bytes)::value>(r, ListedIds{ids + starts[states[i]]}, r.slots, out);
+        GatherEntries<decltype(bytes)::value>(r, DoubledIds{ids + starts[states[i]]}, r.slots, out);
       }
     }
   });
