@@ -1,0 +1,15 @@
+# What the toolchains by zig have in common: the one that includes this has its name, and its tools and libraries are
+# in .deps/NAME.
+get_filename_component(_name "${CMAKE_PARENT_LIST_FILE}" NAME_WE)
+get_filename_component(_prefix "${CMAKE_CURRENT_LIST_DIR}/../../.deps/${_name}" ABSOLUTE)
+set(CMAKE_C_COMPILER "${_prefix}/bin/cc")
+set(CMAKE_CXX_COMPILER "${_prefix}/bin/c++")
+set(CMAKE_AR "${_prefix}/bin/ar")
+set(CMAKE_RANLIB "${_prefix}/bin/ranlib")
+set(CMAKE_RC_COMPILER "${_prefix}/bin/rc")
+set(CMAKE_FIND_ROOT_PATH "${_prefix}")
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
+set(ZLIB_USE_STATIC_LIBS ON)
