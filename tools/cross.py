@@ -31,6 +31,8 @@ WINDOWS_LIBRARIES = {
 ZIG_LIBRARIES = WINDOWS_LIBRARIES | {"zlib": "-DZLIB_BUILD_EXAMPLES=OFF"}
 # The tests that give every SIMD target the same input: for processors that differ in nothing else.
 SIMD_TESTS = "*Target*:NumericKernels/*"
+# What runs once more with the kernels of one target alone: not those, which take every target anyhow, nor crashes.
+OTHER_TESTS = "-NumericKernels/*:*EveryTarget*:*EveryWidthAndTarget*:*/Crash.*"
 DATA_ROWS = "300"  # of each recorded array, for what is slow or done again
 
 # Processors, by name and by the bytes of an SVE vector, that together have each of Highway's Arm targets.
@@ -50,7 +52,7 @@ class Target:
     highway: str = ""  # switches for Highway's own build
     emulator: list[str] = field(default_factory=list)
     cpus: list[str] = field(default_factory=list)  # for QEMU: runs of SIMD_TESTS beside the one of all tests
-    each_target: bool = False  # all tests once more for each SIMD target alone
+    each_target: bool = False  # OTHER_TESTS once more for each SIMD target alone
     zig: str = ""  # zig's name of the platform, where it compiles
     runs_here: bool = True
 
@@ -191,7 +193,7 @@ def check(name: str) -> None:
         for simd in re.findall(r"(?m)^\[ TARGET   \] (\S+)", shown):
             say(f"core tests with the kernels of {simd} alone")
             os.environ["CDD_TEST_TARGET"] = simd
-            run_tests(*tests)
+            run_tests(*tests, f"--gtest_filter={OTHER_TESTS}")
         os.environ.pop("CDD_TEST_TARGET", None)
 
 
