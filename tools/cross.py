@@ -31,7 +31,7 @@ WINDOWS_LIBRARIES = {
 ZIG_LIBRARIES = WINDOWS_LIBRARIES | {"zlib": "-DZLIB_BUILD_EXAMPLES=OFF"}
 # The tests that give every SIMD target the same input: for processors that differ in nothing else.
 SIMD_TESTS = "*Target*:NumericKernels/*"
-# What runs once more with the kernels of one target alone: not those, which take every target anyhow, nor crashes.
+# With the kernels of one target alone: not what takes every target anyhow, nor what takes none.
 OTHER_TESTS = "-NumericKernels/*:*EveryTarget*:*EveryWidthAndTarget*:*/Crash.*"
 DATA_ROWS = "300"  # of each recorded array, for what is slow or done again
 
