@@ -1,5 +1,5 @@
 # 64-bit Windows from Debian: MinGW's gcc, and the libraries that tools/cross.py builds in .deps/mingw.
-# Programs are static and run under Wine, by ctest too.
+# Programs run under Wine, by ctest too.
 set(CMAKE_SYSTEM_NAME Windows)
 set(CMAKE_SYSTEM_PROCESSOR AMD64)
 set(CMAKE_C_COMPILER x86_64-w64-mingw32-gcc-posix)
@@ -13,4 +13,5 @@ set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
 set(ZLIB_USE_STATIC_LIBS ON)
 set(CMAKE_EXE_LINKER_FLAGS_INIT -static)
+set(CMAKE_MODULE_LINKER_FLAGS_INIT -static)  # _cdd.pyd, too, needs none of MinGW's DLLs
 set(CMAKE_CROSSCOMPILING_EMULATOR /usr/lib/wine/wine64)
