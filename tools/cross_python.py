@@ -131,5 +131,6 @@ def check_windows(target: Target, arguments: list[str]) -> None:
     shutil.copy(BUILD / "mingw/_cdd.pyd", package)
     say("Python tests")
     os.environ |= {"PYTHONDONTWRITEBYTECODE": "1"}
-    # Python for Windows does not start on an input that Wine cannot make a handle of.
-    run("sh", "-c", 'exec "$@" < /dev/null', "sh", *target.emulator, python, "-m", "pytest", *arguments)
+    # Python for Windows does not start with a file as its output under Wine.
+    through_a_pipe = 'set -o pipefail; "$@" < /dev/null 2>&1 | cat'
+    run("bash", "-c", through_a_pipe, "bash", *target.emulator, python, "-m", "pytest", *arguments)
