@@ -1,5 +1,5 @@
 # 64-bit Windows from Debian: MinGW's gcc, and the libraries that tools/cross.py builds in .deps/mingw.
-# Programs run under Wine, by ctest too.
+# Programs are static and run under Wine, by ctest too.
 set(CMAKE_SYSTEM_NAME Windows)
 set(CMAKE_SYSTEM_PROCESSOR AMD64)
 set(CMAKE_C_COMPILER x86_64-w64-mingw32-gcc-posix)
