@@ -302,8 +302,6 @@ def soak(options: argparse.Namespace) -> None:
 
 def cross(options: argparse.Namespace) -> None:
     need_system()
-    if cross_builds.TARGETS[options.target].zig:
-        need_venv("zig")
     if options.python:
         need_venv("build")
         cross_python.check(options.target, options.rest)

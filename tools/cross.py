@@ -2,10 +2,9 @@
 
 On Debian on x86-64 only. Arm: Debian's cross compilers against a tree of Debian's own target packages (no
 script of theirs is run), under QEMU's user mode. Windows: MinGW, with libraries built from source packages,
-under Wine. musl, macOS, Windows on Arm: zig's clang, which PyPI has; the last two are built, not run. All of
-it lies in .deps/TARGET and build/TARGET; CMakePresets.json says how each is compiled. docs/platforms.md says
-what was run when. Under an emulator, and with the kernels of one SIMD target alone, tests take fewer rows of
-the recorded data. The package's tests are in tools/cross_python.py.
+under Wine. All of it lies in .deps/TARGET and build/TARGET; CMakePresets.json says how each is compiled.
+docs/platforms.md says what was run when. Under an emulator, and with the kernels of one SIMD target alone,
+tests take fewer rows of the recorded data. The package's tests are in tools/cross_python.py.
 """
 
 import os
@@ -28,7 +27,6 @@ WINDOWS_LIBRARIES = {
     "lz4": "-DLZ4_BUILD_CLI=OFF -DBUILD_STATIC_LIBS=ON",
     "googletest": "-DBUILD_GMOCK=OFF",
 }
-ZIG_LIBRARIES = WINDOWS_LIBRARIES | {"zlib": "-DZLIB_BUILD_EXAMPLES=OFF"}
 # The tests that give every SIMD target the same input: for processors that differ in nothing else.
 SIMD_TESTS = "*Target*:NumericKernels/*"
 # With the kernels of one target alone: not what takes every target anyhow, nor what takes none.
@@ -53,8 +51,6 @@ class Target:
     emulator: list[str] = field(default_factory=list)
     cpus: list[str] = field(default_factory=list)  # for QEMU: runs of SIMD_TESTS beside the one of all tests
     each_target: bool = False  # OTHER_TESTS once more for each SIMD target alone
-    zig: str = ""  # zig's name of the platform, where it compiles
-    runs_here: bool = True
 
 
 TARGETS = {
@@ -79,9 +75,6 @@ TARGETS = {
     "debian13": Target(packages=["mmdebstrap"]),
     "gcc11": Target(packages=["g++-11"]),
     "targets": Target(packages=[], each_target=True),
-    "musl": Target(packages=[], zig="x86_64-linux-musl"),
-    "macos": Target(packages=[], zig="aarch64-macos", runs_here=False),
-    "windows-arm": Target(packages=[], zig="aarch64-windows-gnu", runs_here=False),
 }
 
 
@@ -115,21 +108,6 @@ def need_windows_libraries(name: str, target: Target) -> None:
     shutil.copy("/usr/include/xxhash.h", prefix / "include")  # used as a header alone
 
 
-def need_zig_libraries(name: str, target: Target) -> None:
-    """zig as a compiler like others in .deps/NAME/bin, and all libraries in .deps/NAME."""
-    prefix = DEPS / name
-    (prefix / "bin").mkdir(parents=True, exist_ok=True)
-    for tool in ("cc", "c++", "ar", "ranlib", "rc"):
-        platform = f" -target {target.zig}" if tool.startswith("c") else ""
-        path = prefix / "bin" / tool
-        path.write_text(f'#!/bin/sh\nexec {VENV_PYTHON} -m ziglang {tool}{platform} "$@"\n')
-        path.chmod(0o755)
-    if (prefix / "include/xxhash.h").exists():
-        return
-    build_for(name, HIGHWAY | ZIG_LIBRARIES, prefix, target.highway)
-    shutil.copy("/usr/include/xxhash.h", prefix / "include")  # used as a header alone
-
-
 def build_for(name: str, sources: dict[str, str], prefix: Path, switches: str) -> None:
     toolchain = ROOT / "cmake/toolchains" / f"{name}.cmake"
     build_libraries(sources, prefix, f"-DCMAKE_TOOLCHAIN_FILE={toolchain}", *switches.split())
@@ -145,8 +123,6 @@ def need_target(name: str) -> Target:
         need_tree(name, target)
     elif name == "mingw":
         need_windows_libraries(name, target)
-    elif target.zig:
-        need_zig_libraries(name, target)
     if target.emulator:
         os.environ.setdefault("CDD_DATA_ROWS", DATA_ROWS)
     os.environ |= {"WINEPREFIX": str(BUILD / name / "wine"), "WINEDEBUG": "-all"}
@@ -176,9 +152,6 @@ def check(name: str) -> None:
     say(f"building the tests in build/{name}")
     configure(name)
     quietly("cmake", "--build", "--preset", name, "--target", "cdd_tests")
-    if not target.runs_here:
-        say(f"built for {target.zig}; nothing here can run it")
-        return
     program = BUILD / name / ("cdd_tests.exe" if name == "mingw" else "cdd_tests")
     tests = [*target.emulator, str(program), "--gtest_brief=1"]
     say("core tests")
