@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tools.debian import HIGHWAY, apt_install, build_libraries, distribution, installed, mirror_of
-from tools.shell import BUILD, DEPS, ROOT, VENV_PYTHON, fail, output, quietly, run, say
+from tools.shell import BUILD, DEPS, ROOT, fail, output, quietly, run, say
 
 QEMU = ["mmdebstrap", "qemu-user-static"]
 ARM_PACKAGES = ["libc6-dev", "libzstd-dev", "liblz4-dev", "libtbb-dev", "libxxhash-dev"]
