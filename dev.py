@@ -21,6 +21,7 @@ import time
 from pathlib import Path
 
 from tools import cross as cross_builds
+from tools import cross_python
 from tools import fuzz as fuzzing
 from tools import sanitize as sanitizers
 from tools import wheel as wheels
@@ -303,7 +304,7 @@ def cross(options: argparse.Namespace) -> None:
     need_system()
     if options.python:
         need_venv("build")
-        cross_builds.check_python(options.target)
+        cross_python.check(options.target, options.rest)
     else:
         cross_builds.check(options.target)
 
@@ -342,10 +343,11 @@ def main() -> None:
     )
     commands.choices["cross"].add_argument("target", choices=cross_builds.TARGETS)
     commands.choices["cross"].add_argument(
-        "--python", action="store_true", help="aarch64, armhf: the wheel, tested in a Python of that machine"
+        "--python", action="store_true", help="aarch64, armhf, mingw: the package in a Python of that machine"
     )
     options, rest = parser.parse_known_args()
-    if rest and options.command not in ("demo", "test", "bench", "sanitize", "wheel"):
+    takes_rest = options.command in ("demo", "test", "bench", "sanitize", "wheel")
+    if rest and not takes_rest and not getattr(options, "python", False):
         parser.error(f"unknown arguments: {' '.join(rest)}")
     options.rest = rest
     if shutil.which("ccache"):

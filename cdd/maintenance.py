@@ -1,7 +1,7 @@
 """Looking after files: what is wrong with one, and new files made of another's rows.
 
 A new file gets its name when it is complete and durable; a file that is replaced stays whole until then, and
-readers keep the one they have open.
+readers keep the one they have open. (Windows replaces no file that is open: PermissionError.)
 """
 
 import os

@@ -21,7 +21,7 @@ def test_tiny() -> None:
     np.testing.assert_array_equal(reader[:], [1, 2, 3, 4])
     assert [chunk.offset for chunk in reader.chunks] == [0x10E0, 0x1110]
     reader.verify()
-    text = (Path(__file__).parent.parent / "docs" / "format.md").read_text()
+    text = (Path(__file__).parent.parent / "docs" / "format.md").read_text(encoding="utf-8")
     dumped = re.findall(r"^([0-9a-f]{6})  ((?:[0-9a-f]{2} ){15}[0-9a-f]{2})  ", text, re.MULTILINE)
     data = (GOLDEN / "tiny.cdd").read_bytes()
     for offset, line in dumped:

@@ -5,6 +5,7 @@ they say.
 import gc
 import os
 import pickle
+import sys
 import warnings
 from pathlib import Path
 
@@ -93,6 +94,9 @@ def cdd_bytes(rows: np.ndarray) -> bytes:
     return bytes(memory)
 
 
+LONG_DOUBLE = np.dtype(np.longdouble).itemsize > 8  # elsewhere it is float64
+
+
 @pytest.mark.parametrize(
     ("rows", "match"),
     [
@@ -100,7 +104,7 @@ def cdd_bytes(rows: np.ndarray) -> bytes:
         (np.array(["a"]), "<U1.*supported are"),
         (np.array([b"a"]), "S1.*supported are"),
         (np.zeros(2, [("a", "i4")]), "a.*supported are"),
-        (np.zeros(2, np.longdouble), "supported are"),
+        *([(np.zeros(2, np.longdouble), "supported are")] if LONG_DOUBLE else []),
         (np.zeros(2, "datetime64[25s]"), r"25 s a step.*datetime64\[s\]"),
         (np.ma.masked_array([1, 2], [True, False]), "mask"),
     ],
@@ -179,8 +183,8 @@ def test_modes(tmp_path: Path) -> None:
         cdd.open(path, "a", user_meta=b"you")
     with cdd.open(path, "a") as writer:
         assert writer.user_meta == b"me"
-        assert writer.dtype == np.int64
-    with pytest.raises(ValueError, match=r"int64.*float32"):
+        assert writer.dtype == np.arange(2).dtype
+    with pytest.raises(ValueError, match=rf"{np.arange(2).dtype}.*float32"):
         cdd.open(path, "a", dtype="f4", row_shape=())
     for mode in ("", "r+", "rb", "W"):
         with pytest.raises(ValueError, match="mode is"):
@@ -210,18 +214,20 @@ def test_options_belong_to_modes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", [str, Path, os.fsencode], ids=["str", "Path", "PathLike of bytes"])
 def test_paths(tmp_path: Path, kind: type) -> None:
+    name = "ü 🎲.cdd" if sys.platform == "win32" else "ü \udcff.cdd"
+
     class Bytes:
         def __fspath__(self) -> bytes:
-            return os.fsencode(tmp_path / "ü \udcff.cdd")
+            return os.fsencode(tmp_path / name)
 
-    path = Bytes() if kind is os.fsencode else kind(tmp_path / "ü \udcff.cdd")
+    path = Bytes() if kind is os.fsencode else kind(tmp_path / name)
     cdd.save(path, np.arange(3))
     assert cdd.load(path).tolist() == [0, 1, 2]
     with cdd.open(path) as reader:
-        assert reader.path == str(tmp_path / "ü \udcff.cdd")
+        assert reader.path == str(tmp_path / name)
     with pytest.raises(FileExistsError) as caught:
         cdd.open(path, "x")
-    assert caught.value.filename == str(tmp_path / "ü \udcff.cdd")
+    assert caught.value.filename == str(tmp_path / name)
     with pytest.raises(ValueError, match="null"):
         cdd.open("a\0b")
     with pytest.raises(TypeError, match="bytes can only be read"):

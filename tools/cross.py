@@ -3,24 +3,25 @@
 On Debian on x86-64 only. Arm: Debian's cross compilers against a tree of Debian's own target packages (no
 script of theirs is run), under QEMU's user mode. Windows: MinGW, with libraries built from source packages,
 under Wine. All of it lies in .deps/TARGET and build/TARGET; CMakePresets.json says how each is compiled.
-docs/platforms.md says what was run when. Under an emulator tests take fewer rows of the recorded data.
+docs/platforms.md says what was run when. Under an emulator, and with the kernels of one SIMD target alone,
+tests take fewer rows of the recorded data. The package's tests are in tools/cross_python.py.
 """
 
 import os
 import re
 import shlex
 import shutil
-import sysconfig
+import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tools.debian import HIGHWAY, apt_install, build_libraries, distribution, installed, mirror_of
-from tools.shell import BUILD, DEPS, ROOT, VENV_PYTHON, fail, group, output, quietly, run, say
+from tools.shell import BUILD, DEPS, ROOT, fail, output, quietly, run, say
 
 QEMU = ["mmdebstrap", "qemu-user-static"]
 ARM_PACKAGES = ["libc6-dev", "libzstd-dev", "liblz4-dev", "libtbb-dev", "libxxhash-dev"]
 ARM_PACKAGES += ["libgtest-dev", "zlib1g-dev"]  # the tests' own
-ARM_PACKAGES += ["python3", "libpython3-dev"]  # for cross_python
+ARM_PACKAGES += ["python3", "libpython3-dev"]  # for tools/cross_python.py
 WINDOWS_LIBRARIES = {
     "libzstd": "-DZSTD_BUILD_PROGRAMS=OFF -DZSTD_BUILD_SHARED=OFF -DZSTD_LEGACY_SUPPORT=OFF",
     "lz4": "-DLZ4_BUILD_CLI=OFF -DBUILD_STATIC_LIBS=ON",
@@ -28,9 +29,9 @@ WINDOWS_LIBRARIES = {
 }
 # The tests that give every SIMD target the same input: for processors that differ in nothing else.
 SIMD_TESTS = "*Target*:NumericKernels/*"
-# The project's rules judge the sources, not a build of them.
-PYTHON_TESTS = ["tests", "--ignore=tests/test_project_rules.py"]
-DATA_ROWS = "300"  # of each recorded array, under an emulator
+# With the kernels of one target alone: not what takes every target anyhow, nor what takes none.
+OTHER_TESTS = "-NumericKernels/*:*EveryTarget*:*EveryWidthAndTarget*:*/Crash.*"
+DATA_ROWS = "300"  # of each recorded array, for what is slow or done again
 
 # Processors, by name and by the bytes of an SVE vector, that together have each of Highway's Arm targets.
 ARM_CPUS = [
@@ -49,7 +50,7 @@ class Target:
     highway: str = ""  # switches for Highway's own build
     emulator: list[str] = field(default_factory=list)
     cpus: list[str] = field(default_factory=list)  # for QEMU: runs of SIMD_TESTS beside the one of all tests
-    each_target: bool = False  # all tests once more for each SIMD target alone
+    each_target: bool = False  # OTHER_TESTS once more for each SIMD target alone
 
 
 TARGETS = {
@@ -124,11 +125,22 @@ def need_target(name: str) -> Target:
         need_windows_libraries(name, target)
     if target.emulator:
         os.environ.setdefault("CDD_DATA_ROWS", DATA_ROWS)
+    os.environ |= {"WINEPREFIX": str(BUILD / name / "wine"), "WINEDEBUG": "-all"}
     return target
 
 
 def configure(name: str) -> None:
     quietly("cmake", "--preset", name, *shlex.split(os.environ.get("CMAKE_ARGS", "")))
+
+
+def run_tests(*command: str) -> None:
+    """Runs a program of GoogleTest in as many shards at once as there are processors."""
+    shards = os.cpu_count() or 1
+    environments = [{"GTEST_TOTAL_SHARDS": str(shards), "GTEST_SHARD_INDEX": str(i)} for i in range(shards)]
+    started = [subprocess.Popen(command, cwd=ROOT, env=os.environ | shard) for shard in environments]
+    codes = [process.wait() for process in started]
+    if any(codes):
+        fail(f"a test failed: {shlex.join(command)}")
 
 
 def check(name: str) -> None:
@@ -142,22 +154,20 @@ def check(name: str) -> None:
     quietly("cmake", "--build", "--preset", name, "--target", "cdd_tests")
     program = BUILD / name / ("cdd_tests.exe" if name == "mingw" else "cdd_tests")
     tests = [*target.emulator, str(program), "--gtest_brief=1"]
-    os.environ |= {"WINEPREFIX": str(BUILD / name / "wine"), "WINEDEBUG": "-all"}
     say("core tests")
-    run(*tests)
+    run_tests(*tests)
     for cpu in target.cpus:
         say(f"SIMD tests on {cpu}")
         os.environ["QEMU_CPU"] = cpu
-        run(*tests, f"--gtest_filter={SIMD_TESTS}")
+        run_tests(*tests, f"--gtest_filter={SIMD_TESTS}")
     if target.each_target:
+        os.environ.setdefault("CDD_DATA_ROWS", DATA_ROWS)
         shown = output(str(program), "--gtest_filter=SimdTargets.*")
         for simd in re.findall(r"(?m)^\[ TARGET   \] (\S+)", shown):
             say(f"core tests with the kernels of {simd} alone")
             os.environ["CDD_TEST_TARGET"] = simd
-            run(*tests)
+            run_tests(*tests, f"--gtest_filter={OTHER_TESTS}")
         os.environ.pop("CDD_TEST_TARGET", None)
-    if name == "mingw":
-        link_windows_module()
 
 
 def check_debian13() -> None:
@@ -188,73 +198,3 @@ def check_debian13() -> None:
     os.environ |= {"HOME": "/root", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
     # The mounts end with the processes that see them.
     run("unshare", "--mount", "sh", "-c", f"{mounts} && exec chroot {tree} sh -c {shlex.quote(inside)}")
-
-
-# ---------------------------------------------------------------- Python modules
-
-
-def link_windows_module() -> None:
-    """Links _cdd.pyd, of the stable ABI, against an import library made of the names that it uses.
-
-    There is no CPython for Windows to load it: what this shows is that it compiles, and which DLLs it needs.
-    """
-    say("linking _cdd.pyd")
-    folder = BUILD / "mingw/python"
-    folder.mkdir(exist_ok=True)
-    library = folder / "libpython3.a"
-    include = folder / "include"
-    shutil.copytree(sysconfig.get_path("include"), include, dirs_exist_ok=True)
-    shutil.copy(ROOT / "cmake/toolchains/mingw-pyconfig.h", include / "pyconfig.h")
-    switches = ["-DCDD_BUILD_EXTENSION=ON", "-DCDD_LIMITED_API=0x030B0000", "-DCDD_EXT_SUFFIX=.pyd"]
-    switches += [f"-DCDD_PYTHON_INCLUDE_DIR={include}", f"-DCDD_PYTHON_LIBRARY={library}"]
-    quietly("cmake", "--preset", "mingw", *switches)
-    sources = sorted(path.relative_to(ROOT) for path in (ROOT / "ext").glob("*.cpp"))
-    objects = [f"CMakeFiles/_cdd.dir/{path}.obj" for path in sources]
-    quietly("cmake", "--build", "--preset", "mingw", "--target", *objects)
-    objects = [str(BUILD / "mingw" / path) for path in objects]
-    names = sorted(set(re.findall(r"U __imp_(_?Py\w+)", output("x86_64-w64-mingw32-nm", *objects))))
-    definition = folder / "python3.def"
-    definition.write_text("\n".join(["LIBRARY python3.dll", "EXPORTS", *names]) + "\n")
-    quietly("x86_64-w64-mingw32-dlltool", "-d", definition, "-l", library)
-    quietly("cmake", "--build", "--preset", "mingw", "--target", "_cdd")
-    headers = output("x86_64-w64-mingw32-objdump", "-p", str(BUILD / "mingw/_cdd.pyd"))
-    needed = re.findall(r"DLL Name: (\S+)", headers)
-    say(f"{len(names)} names of python3.dll; needs {', '.join(needed)}")
-
-
-def check_python(name: str) -> None:
-    """Builds the abi3 wheel for a target and runs the package's tests in Debian's Python under QEMU."""
-    target = need_target(name)
-    tree = DEPS / name
-    python = next((tree / "usr/bin").glob("python3.[0-9]*"))
-    version = python.name.removeprefix("python")
-    machine = {"arm64": "aarch64", "armhf": "armv7l"}[target.architecture]
-    pip = [str(VENV_PYTHON), "-m", "pip", "--disable-pip-version-check"]
-    folder = BUILD / name / "python"
-    shutil.rmtree(folder, ignore_errors=True)
-    say(f"building the wheel for {machine}")
-    configuration = [f"-DCMAKE_TOOLCHAIN_FILE={ROOT}/cmake/toolchains/{name}.cmake"]
-    configuration += [f"-DCDD_PYTHON_INCLUDE_DIR={tree}/usr/include/{python.name}"]
-    quietly(
-        *(*pip, "wheel", "--no-build-isolation", "--no-deps", "-w", folder, ROOT),
-        _PYTHON_HOST_PLATFORM=f"linux-{machine}",
-        CDD_BUILD_DIR=str(BUILD / name),
-        CMAKE_ARGS=shlex.join(configuration + shlex.split(os.environ.get("CMAKE_ARGS", ""))),
-    )
-    (wheel,) = folder.glob("*.whl")
-    say(f"installing {wheel.name} for {python.name}")
-    packages = folder / "packages"
-    quietly("unzip", "-q", wheel, "-d", packages)
-    platforms = [f"--platform=manylinux_2_{minor}_{machine}" for minor in (17, 27, 28, 34)]
-    quietly(
-        *(*pip, "install", "--target", packages, "--only-binary=:all:", f"--python-version={version}"),
-        *(*platforms, "--platform=any", "--upgrade", *group("test")),
-    )
-    # Tests start sys.executable again, which the kernel could not run.
-    again = folder / "python"
-    again.write_text(f'#!/bin/sh\nexec {shlex.join(target.emulator)} {python} "$@"\n')
-    again.chmod(0o755)
-    code = f"import sys; sys.executable = {str(again)!r}; import pytest; sys.exit(pytest.main(sys.argv[1:]))"
-    say("Python tests")
-    os.environ |= {"PYTHONPATH": str(packages), "PYTHONDONTWRITEBYTECODE": "1"}
-    run(*target.emulator, python, "-P", "-c", code, *PYTHON_TESTS)

@@ -88,7 +88,7 @@ def build_libraries(sources: dict[str, str], prefix: Path, *switches: str) -> No
         quietly(*apt, "update", cwd=work)
         for name, own in sources.items():
             say(f"building {name} from the source package of {suite}")
-            quietly(*apt, "source", "--download-only", name, cwd=work)
+            quietly(*apt, "source", "--download-only", "--tar-only", name, cwd=work)
             (archive,) = work.glob(f"{name}_*.orig.tar.[gx]z")
             (work / name).mkdir()
             quietly("tar", "-xf", archive, "--strip-components=1", "-C", name, cwd=work)

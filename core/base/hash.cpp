@@ -11,11 +11,9 @@
 namespace cdd {
 namespace {
 
-// Shorter inputs take XXH3's scalar paths whatever the CPU.
-constexpr std::size_t kVectorBytes = 241;
-
 std::uint64_t xxh3(Bytes bytes, std::uint64_t seed) noexcept {
 #if defined(CDD_XXH3_AVX2)
+  constexpr std::size_t kVectorBytes = 241;  // shorter inputs take XXH3's scalar paths whatever the CPU
   static const bool has_avx2 = cdd_cpu_has_avx2() != 0;
   if (bytes.size() >= kVectorBytes && has_avx2) return cdd_xxh3_avx2(bytes.data(), bytes.size(), seed);
 #endif

@@ -26,7 +26,7 @@ class FileStorage final : public Storage {
 
   // Opens an existing file; anything but a regular file is refused (EISDIR, EINVAL). Access::Append also
   // takes the writer's lock and makes sure that the path still names the locked file, Access::ReadAlone keeps
-  // writers out; Error{Io, EWOULDBLOCK} says that a writer has the file open.
+  // writers out; Error{Io, EAGAIN} says that a writer has the file open.
   static std::unique_ptr<FileStorage> open(const std::string& path, Access access);
 
   // Creates a file that becomes visible under `path` only by publish(), already locked for this writer.

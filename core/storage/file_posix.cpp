@@ -51,7 +51,7 @@ off_t checked_offset(std::uint64_t offset, const std::string& path) {
 
 void lock_or_fail(int fd, const std::string& path, int kind = LOCK_EX) {
   if (retry([&] { return ::flock(fd, kind | LOCK_NB); }) == 0) return;
-  if (errno == EWOULDBLOCK) fail_io(errno, "another writer has %s open", path.c_str());
+  if (errno == EAGAIN) fail_io(errno, "another writer has %s open", path.c_str());
   fail_io(errno, "cannot lock %s", path.c_str());
 }
 

@@ -29,7 +29,7 @@ int errno_of(DWORD error) {
       return EEXIST;
     case ERROR_SHARING_VIOLATION:
     case ERROR_LOCK_VIOLATION:
-      return EWOULDBLOCK;
+      return EAGAIN;
     case ERROR_DISK_FULL:
     case ERROR_HANDLE_DISK_FULL:
       return ENOSPC;
@@ -73,8 +73,7 @@ OVERLAPPED at_offset(std::uint64_t offset) {
 void lock_or_fail(HANDLE handle, const std::string& path, DWORD kind = LOCKFILE_EXCLUSIVE_LOCK) {
   OVERLAPPED at = at_offset(kLockOffset);
   if (::LockFileEx(handle, kind | LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &at)) return;
-  if (::GetLastError() == ERROR_LOCK_VIOLATION)
-    fail_io(EWOULDBLOCK, "another writer has %s open", path.c_str());
+  if (::GetLastError() == ERROR_LOCK_VIOLATION) fail_io(EAGAIN, "another writer has %s open", path.c_str());
   fail_windows("cannot lock", path);
 }
 

@@ -35,7 +35,7 @@ Bytes view_at(Bytes bytes, std::uint64_t offset, std::size_t n, Scratch& scratch
 
 std::shared_ptr<Storage> MemoryStorage::lock_for_writing(std::shared_ptr<MemoryStorage> storage) {
   if (storage->has_writer_.exchange(true))
-    fail_io(EWOULDBLOCK, "another writer has %s open", storage->name().c_str());
+    fail_io(EAGAIN, "another writer has %s open", storage->name().c_str());
   Storage* const raw = storage.get();
   return {raw, [storage = std::move(storage)](Storage*) { storage->has_writer_.store(false); }};
 }

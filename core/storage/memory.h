@@ -26,7 +26,7 @@ class MemoryStorage final : public Storage {
   void sync() override {}
   const std::string& name() const noexcept override { return name_; }
 
-  // `storage` as its one writer sees it: Error{Io, EWOULDBLOCK} while another such handle is alive.
+  // `storage` as its one writer sees it: Error{Io, EAGAIN} while another such handle is alive.
   static std::shared_ptr<Storage> lock_for_writing(std::shared_ptr<MemoryStorage> storage);
 
   // Calls visit(bytes) with the whole contents while no writer can change them.

@@ -66,18 +66,11 @@ void copy_records(const Storage& from, const Header& header, const RowLayout& la
   index.close();
 }
 
-Salvage repair_file(const std::string& path, const std::string& output, bool replace,
-                    std::uint64_t max_chunk_raw_bytes) {
-  const auto from = FileStorage::open(path, FileStorage::Access::ReadAlone);
-  const auto to = FileStorage::create(output, replace);
-  Salvage found = salvage(*from, max_chunk_raw_bytes);
-  copy_records(*from, found.header, found.layout, found.records, *to);
-  to->publish();
-  return found;
-}
+namespace {
 
-void truncate_file(const std::string& path, const std::string& output, bool replace, std::uint64_t rows) {
-  const std::shared_ptr<FileStorage> to = FileStorage::create(output, replace);
+// The source is closed by the end of these two: Windows replaces no file that is open.
+
+void copy_first_rows(const std::string& path, std::uint64_t rows, const std::shared_ptr<FileStorage>& to) {
   const auto from = open_source(path);
   const Reader reader(from);
   if (rows > reader.rows()) {
@@ -100,12 +93,10 @@ void truncate_file(const std::string& path, const std::string& output, bool repl
     append_rows(reader, row, rows, *writer);
     writer->close();
   }
-  to->publish();
 }
 
-Compacted compact_file(const std::string& path, const std::string& output, bool replace, bool only_smaller,
-                       WriterOptions options) {
-  const std::shared_ptr<FileStorage> to = FileStorage::create(output, replace);
+Compacted encode_anew(const std::string& path, WriterOptions options,
+                      const std::shared_ptr<FileStorage>& to) {
   const auto from = open_source(path);
   const Reader reader(from);
   options.layout = reader.layout();
@@ -116,7 +107,31 @@ Compacted compact_file(const std::string& path, const std::string& output, bool 
   const auto writer = Writer::create(to, options);
   if (reader.rows() > 0) append_rows(reader, 0, reader.rows(), *writer);
   writer->close();
-  const Compacted sizes{from->size(), to->size()};
+  return {from->size(), to->size()};
+}
+
+}  // namespace
+
+Salvage repair_file(const std::string& path, const std::string& output, bool replace,
+                    std::uint64_t max_chunk_raw_bytes) {
+  const auto from = FileStorage::open(path, FileStorage::Access::ReadAlone);
+  const auto to = FileStorage::create(output, replace);
+  Salvage found = salvage(*from, max_chunk_raw_bytes);
+  copy_records(*from, found.header, found.layout, found.records, *to);
+  to->publish();
+  return found;
+}
+
+void truncate_file(const std::string& path, const std::string& output, bool replace, std::uint64_t rows) {
+  const std::shared_ptr<FileStorage> to = FileStorage::create(output, replace);
+  copy_first_rows(path, rows, to);
+  to->publish();
+}
+
+Compacted compact_file(const std::string& path, const std::string& output, bool replace, bool only_smaller,
+                       WriterOptions options) {
+  const std::shared_ptr<FileStorage> to = FileStorage::create(output, replace);
+  const Compacted sizes = encode_anew(path, std::move(options), to);
   if (!only_smaller || sizes.bytes_after < sizes.bytes_before) to->publish();
   return sizes;
 }

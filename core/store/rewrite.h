@@ -2,7 +2,8 @@
 //
 // The source is only read. The target is a file that gets its name when it is complete and durable; where
 // that is the source's own name (`replace`), its lock is held until then, and readers keep the file they
-// have open. Errors: Io, InvalidArgument, OutOfRange, and what reading the source throws.
+// have open; Windows replaces no file that is open, that is an error there. Errors: Io, InvalidArgument,
+// OutOfRange, and what reading the source throws.
 #pragma once
 
 #include <span>

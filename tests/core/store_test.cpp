@@ -189,7 +189,7 @@ TEST(Store, SecondWriterIsRefusedAndTheFirstGoesOn) {
       FAIL();
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::Io);
-      EXPECT_EQ(error.os_errno(), EWOULDBLOCK);
+      EXPECT_EQ(error.os_errno(), EAGAIN);
     }
   }
   const auto all = make_rows(10);
