@@ -29,8 +29,8 @@ class IndexWriter {
   static IndexWriter create(Storage& storage, const Metadata& metadata, std::uint64_t first_block);
 
   // Takes over an existing file whose lock is held: keeps every committed chunk and whatever whole appends
-  // survived, removes the rest, syncs, leaves a clean-close slot. Idempotent. Throws Truncated, Unsupported
-  // or Io.
+  // survived, proves them by a clean-close slot, removes the rest, syncs. Idempotent. Throws Truncated,
+  // Unsupported or Io.
   static IndexWriter recover(Storage& storage, const Metadata& metadata, std::uint64_t first_block);
 
   // Writes the records, then their slots. `last` marks the end of one append: only then do readers see it.
