@@ -39,9 +39,8 @@ void take_counts(const Shape& shape, std::size_t n_rows, Cursor& in, Header& h) 
   h.n_places = std::size_t{h.places[0]} + h.places[1];
   h.n_entries = std::size_t{shape.slots} + h.n_new;
   if (h.flags > (kKindBits | kKeepsLast) || h.kind_bits() > 2 || h.split > shape.slots ||
-      h.places[0] < h.split || h.places[1] < shape.slots - h.split ||
-      h.n_places > std::min<std::size_t>(h.n_entries, kMaxLadderPlaces) || h.n_entries > kMaxLadderEntries ||
-      h.n_events > (n_rows - 1) * (shape.slots + most_hidden(shape))) {
+      h.places[0] < h.split || h.places[1] < shape.slots - h.split || h.n_places > kMaxLadderPlaces ||
+      h.n_entries > kMaxLadderEntries || h.n_events > (n_rows - 1) * (shape.slots + most_hidden(shape))) {
     fail(ErrorCode::Corrupt, "levels: a ladder of %zu rows with %zu events at %zu places", n_rows, h.n_events,
          h.n_places);
   }
@@ -79,7 +78,7 @@ Work carve(const Shape& shape, const Header& h, simd::LevelsLadder& r) {
   Work w;
   w.lane_pitch = static_cast<std::size_t>(align_up(h.n_entries + 16, 16));
   const std::size_t words[] = {r.end_row, h.n_events, h.n_known, h.n_places, w.lane_pitch * h.scales.lanes};
-  const std::size_t halves[] = {standing, standing, h.n_events, h.n_events, h.n_entries, ids};
+  const std::size_t halves[] = {standing, standing, h.n_events, h.n_events, h.n_entries + h.n_places, ids};
   std::size_t bytes = Arena::bytes_for((h.n_entries + 16) * stride, 1);
   for (const std::size_t n : words) bytes += Arena::bytes_for(n, 4);
   for (const std::size_t n : halves) bytes += Arena::bytes_for(n, 2);
@@ -87,7 +86,7 @@ Work carve(const Shape& shape, const Header& h, simd::LevelsLadder& r) {
   for (auto** p : {&r.standing, &r.standing_next}) *p = arena.take<std::uint16_t>(standing);
   r.at = arena.take<std::uint16_t>(h.n_events);
   r.id = arena.take<std::uint16_t>(h.n_events);
-  r.places_of_entries = arena.take<std::uint16_t>(h.n_entries);
+  r.places_of_entries = arena.take<std::uint16_t>(h.n_entries + h.n_places);
   r.ids = arena.take<std::uint16_t>(ids);
   w.counts = arena.take<std::uint32_t>(r.end_row);
   w.codes = arena.take<std::uint32_t>(h.n_events);

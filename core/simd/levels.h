@@ -121,9 +121,9 @@ struct LevelsLadder {
   std::uint16_t *standing, *standing_next;  // standing_pitch() and a grain each, aligned to 64 bytes
   std::size_t next_event;
 
-  // Results: of all entries made the places (room for slots + n_new), and of a block of rows which state each
-  // is in and where the ids of that, all twice, begin; `ids` has room for slots + most_standing a row, and
-  // standing_pitch() more.
+  // Results: of all entries made the places (with room for all places more), and of a block of rows which
+  // state each is in and where the ids of that, all twice, begin; `ids` has room for slots + most_hidden a
+  // row, and standing_pitch() more.
   std::uint16_t* places_of_entries;
   std::uint16_t* ids;
   std::uint32_t states[kLadderBlockRows], starts[kLadderBlockRows];

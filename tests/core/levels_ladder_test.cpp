@@ -66,6 +66,16 @@ TEST(LevelsLadder, LevelsThatAreMissing) {
   expect_round_trip(b);
 }
 
+// Levels that go from side to side as they are: more places than entries.
+TEST(LevelsLadder, OneLevelOnBothSides) {
+  const Book b = make_book<float>(200, 40, 2, [](auto r, auto j, auto f) {
+    const int best = static_cast<int>(100 + r / 8);
+    const int price = j < 20 ? best - 1 - static_cast<int>(j) : best + static_cast<int>(j) - 20;
+    return static_cast<float>(f == 0 ? price : 5 + price % 3);
+  });
+  expect_layout(b, expect_round_trip(b), kLadder);
+}
+
 TEST(LevelsLadder, Doubles) {
   for (const double step : {0.01, 1.0 / 3}) {
     const Book floats = sorted_book(80, 12, Order::Rising, 6);
