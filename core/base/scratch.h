@@ -29,8 +29,9 @@ class Scratch {
 
 // The calling thread's buffers, one for each stage of the two walks, so no stage overwrites its input.
 // Transform2 is a transform's own working memory beside its output; Rows holds a whole chunk for its hash, or
-// rows of which only some cells are wanted; Gather rows that go to several windows.
-enum class Stage { Record, Compress, Transform, Transform2, Rows, Gather, Count };
+// rows of which only some cells are wanted; Gather rows that go to several windows; Check what was just
+// encoded.
+enum class Stage { Record, Compress, Transform, Transform2, Rows, Gather, Check, Count };
 Scratch& scratch(Stage stage);
 
 }  // namespace cdd

@@ -49,7 +49,8 @@ struct EncodedChunk {
 };
 
 // Encodes `rows` (n_rows of `layout`) as the record of chunk `place`. `out` has record_bound() bytes and
-// padding behind them.
+// padding behind them. No record where the codec declines; LEVELS and NUMERIC also do where their payload,
+// decoded again, is not the rows.
 EncodedChunk encode_chunk(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, const ChunkPlan& plan,
                           const ChunkPlace& place, MutableBytes out);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 
 #include "core/codec/plan.h"
 #include "core/codec/raw.h"
@@ -36,6 +37,33 @@ std::string name_of_record(Bytes record) {
 }
 
 using Names = std::vector<std::string>;
+
+// What does not come back as the rows, or not at all, is never stored.
+TEST(EncodeChunk, DeclinesWhatDoesNotComeBack) {
+  const std::vector<float> items(3000, 1.5f);
+  const Bytes rows = std::as_bytes(std::span(items));
+  const auto record_bytes = [&](const Codec& codec) {
+    ChunkPlan plan;
+    plan.codec = &codec;
+    Buffer out(record_bound(kBook, 20, plan) + kScratchPadding);
+    const MutableBytes room = MutableBytes(out).first(out.size() - kScratchPadding);
+    return encode_chunk(kBook, rows, 20, plan, {7, 3}, room).record_bytes;
+  };
+  for (const Codec* sound : {find_codec(5), find_codec(6)}) {
+    EXPECT_GT(record_bytes(*sound), 0u);
+    Codec wrong = *sound, broken = *sound;
+    wrong.decode_rows_into = [](const RowLayout& layout, std::uint32_t, std::uint64_t, Bytes, RowRange range,
+                                std::byte* out) {
+      std::fill_n(out, range.count * layout.row_bytes(), std::byte{1});
+    };
+    broken.decode_rows_into = [](const RowLayout&, std::uint32_t, std::uint64_t, Bytes, RowRange,
+                                 std::byte*) {
+      fail(ErrorCode::Corrupt, "a payload that this codec has made");
+    };
+    EXPECT_EQ(record_bytes(wrong), 0u);
+    EXPECT_EQ(record_bytes(broken), 0u);
+  }
+}
 
 TEST(Plan, NamesMeanWhatTheySay) {
   EXPECT_EQ(names_of(plans_for("raw", kBook)), Names{"raw"});
