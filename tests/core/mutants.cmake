@@ -17,7 +17,7 @@ function(cdd_add_mutant name file original replacement)
   file(CONFIGURE OUTPUT "${mutated}" CONTENT "${text}" @ONLY)
   add_executable(mutant_${name} tests/core/crash_sim.cpp "${mutated}")
   target_link_libraries(mutant_${name} PRIVATE crash_simulator cdd_core cdd_flags cdd::blake3 cdd::xxhash)
-  add_test(NAME Mutant.${name} COMMAND mutant_${name} 500000 1)
+  add_test(NAME Mutant.${name} COMMAND mutant_${name} 5000000 1)
   set_tests_properties(Mutant.${name} PROPERTIES PASS_REGULAR_EXPRESSION "VIOLATED ")
 endfunction()
 
