@@ -1,8 +1,12 @@
 // class Rows:
-//     """The base of cdd.Reader: read(...) and r[...] of rows and cells that are runs, without a Python
-//     frame, since a window may take no longer to decode than such a frame to run.""" def _reads(self, core:
-//     Reader, dtype: dtype, array: type, empty: Callable) -> None    once def read(self, start=0, stop=None,
-//     out=None, *, levels=None, features=None) -> array def __getitem__(self, key) -> array
+//     """The base of cdd.Reader: rows and cells that are runs, without a Python frame, since a window may
+//     take no longer to decode than such a frame to run."""
+//
+//     def _reads(self, core: Reader, dtype: dtype, array: type, empty: Callable) -> None    once
+//
+//     def read(self, start=0, stop=None, out=None, *, levels=None, features=None) -> array
+//
+//     def __getitem__(self, key) -> array
 //
 // Whatever is not of the plainest kind (another type of `out`, lists of levels, a wrong number, everything
 // before _reads()) goes as it came to self._read_any or self._get_any, which say what is wrong, too.

@@ -81,12 +81,7 @@ std::byte* carve(const Shape& shape, const Header& h, simd::LevelsReplay& r) {
 void read_events(const simd::LevelsKernels& kernels, const Header& h, std::size_t n_rows,
                  simd::LevelsReplay& r) {
   read_stream(kernels, h.counts, 0, r.end_row - 1, r.counts);
-  r.n_events = h.n_events;
-  if (r.end_row < n_rows) {
-    std::uint64_t sum = 0;
-    for (std::size_t i = 0; i + 1 < r.end_row; ++i) sum += r.counts[i];
-    r.n_events = static_cast<std::size_t>(std::min<std::uint64_t>(sum, h.n_events));
-  }
+  r.n_events = events_before(r.counts, r.end_row, n_rows, h.n_events);
   r.n_inserts = std::min<std::size_t>(h.n_insert, r.n_events);
   r.n_patches = std::min<std::size_t>(h.n_patch, r.n_events);
   r.n_known = std::min<std::size_t>(h.n_known, r.n_events);

@@ -100,12 +100,7 @@ Work carve(const Shape& shape, const Header& h, simd::LevelsLadder& r) {
 void read_events(const simd::LevelsKernels& kernels, const Header& h, std::size_t n_rows, const Work& w,
                  simd::LevelsLadder& r) {
   read_stream(kernels, h.counts, 0, r.end_row - 1, w.counts);
-  r.n_events = h.n_events;
-  if (r.end_row < n_rows) {
-    std::uint64_t sum = 0;
-    for (std::size_t i = 0; i + 1 < r.end_row; ++i) sum += w.counts[i];
-    r.n_events = static_cast<std::size_t>(std::min<std::uint64_t>(sum, h.n_events));
-  }
+  r.n_events = events_before(w.counts, r.end_row, n_rows, h.n_events);
   r.n_known = std::min<std::size_t>(h.n_known, r.n_events);
   r.n_new = h.n_new;
   read_stream(kernels, h.codes, 0, r.n_events, w.codes);

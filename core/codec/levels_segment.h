@@ -103,6 +103,15 @@ struct Scales {
   std::uint32_t key_lanes;  // lanes of feature 0
 };
 void take_scales(Cursor& in, const Shape& shape, Scales& scales);
+// How many of a segment's n_events are wanted for rows before end_row, by the counts of those: for all rows
+// all of them. Corrupt when rows have more than there are.
+inline std::size_t events_before(const std::uint32_t* counts, std::size_t end_row, std::size_t n_rows,
+                                 std::size_t n_events) {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i + 1 < end_row; ++i) sum += counts[i];
+  if (sum > n_events) fail(ErrorCode::Corrupt, "levels: rows of more than %zu events", n_events);
+  return end_row == n_rows ? n_events : static_cast<std::size_t>(sum);
+}
 // Overwrites the items that `n` specials name in the entries; Corrupt when one names none.
 void apply_specials(const Shape& shape, const std::byte* specials, std::size_t n, std::size_t n_entries,
                     std::byte* entries);

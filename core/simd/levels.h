@@ -99,7 +99,7 @@ inline constexpr std::size_t ladder_pitch(std::size_t n_places) {
 inline constexpr std::size_t kLadderBlockRows = 64;
 
 // A segment in which every row is what stands at places on two sides, one behind the other. Counts are those
-// of the arrays; their values may be anything.
+// of the arrays; values may be anything where nothing is said of them.
 struct LevelsLadder {
   std::uint32_t slots, split;  // slots below `split` are the first side's
   std::uint32_t places[2];
@@ -109,7 +109,7 @@ struct LevelsLadder {
 
   // Rows [0, end_row) are replayed; ids are made of those from first_row on.
   std::size_t first_row, end_row;
-  const std::uint32_t* counts;  // of rows 1 to end_row - 1
+  const std::uint32_t* counts;  // of rows 1 to end_row - 1, together at most n_events
   const std::uint32_t* codes;   // place << kind_bits | kind
   unsigned kind_bits;
   const std::uint32_t* known;

@@ -283,11 +283,8 @@ inline bool StartLadder(LevelsLadder& r, std::size_t* n_new) {
                                        r.places_of_entries + n);
   if (n + other != r.slots || !DecodeCodes(r, n_new)) return false;
   std::fill(r.standing + side + r.places[1], r.standing + r.standing_pitch(), kLadderNothing);
-  std::uint64_t skipped = 0, n_events = 0;
-  for (std::size_t i = 0; i < r.first_row; ++i) skipped += r.counts[i];
-  for (std::size_t i = r.first_row; i + 1 < r.end_row; ++i) n_events += r.counts[i];
-  if (skipped + n_events > r.n_events) return false;
-  r.next_event = static_cast<std::size_t>(skipped);
+  r.next_event = 0;
+  for (std::size_t i = 0; i < r.first_row; ++i) r.next_event += r.counts[i];
   for (std::size_t e = 0; e < r.next_event; ++e) r.standing[r.at[e]] = r.id[e];
   return true;
 }
@@ -305,13 +302,13 @@ inline void TakeEach(const std::uint32_t* table, const std::uint16_t* index, std
   }
 }
 
-// The row at `from` once more behind it; both have bytes of the row after them to spare, unless it is the
-// last.
+// The row at `from` once more behind it, in whole vectors: what is too much is overwritten by the next row,
+// unless it is the last.
+constexpr std::size_t kRepeatStep = HWY_MIN(HWY_MAX_BYTES, 32);
 HWY_INLINE void RepeatRow(const std::byte* from, std::size_t bytes, bool is_last, std::byte* to) {
-  constexpr std::size_t kStep = HWY_MIN(HWY_MAX_BYTES, 32);
   std::size_t i = 0;
-  for (; i + kStep <= bytes; i += kStep) std::memcpy(to + i, from + i, kStep);
-  if (i < bytes) std::memcpy(to + i, from + i, is_last ? bytes - i : kStep);
+  for (; i + kRepeatStep <= bytes; i += kRepeatStep) std::memcpy(to + i, from + i, kRepeatStep);
+  if (i < bytes) std::memcpy(to + i, from + i, is_last ? bytes - i : kRepeatStep);
 }
 
 inline void GatherRows(const LevelsRows& r, const std::uint16_t* ids, const std::uint32_t* starts,
@@ -320,7 +317,7 @@ inline void GatherRows(const LevelsRows& r, const std::uint16_t* ids, const std:
   WithEntryBytes(r.entry_bytes, [&](auto bytes) HWY_ATTR {
     std::byte* out = r.out;
     for (std::size_t i = 0; i < r.rows; ++i, out += row_bytes) {
-      if (i != 0 && states[i] == states[i - 1] && row_bytes >= 64) {
+      if (i != 0 && states[i] == states[i - 1] && row_bytes >= kRepeatStep) {
         RepeatRow(out - row_bytes, row_bytes, i + 1 == r.rows, out);
       } else {
         GatherEntries<decltype(bytes)::value>(r, DoubledIds{ids + starts[states[i]]}, r.slots, out);

@@ -40,9 +40,9 @@ void Reader::read_range_in_parallel(RowRange range, const Cells* cells, std::byt
   };
   const std::size_t row_bytes = cells_bytes(layout_, cells);
   for_each(static_cast<std::size_t>(tasks), [&](std::size_t task) {
-    const std::uint64_t begin = begin_of(task);
-    const std::uint64_t count = begin_of(task + 1) - begin;
-    if (count > 0) read_range({begin, count}, cells, out + (begin - range.first) * row_bytes);
+    const std::uint64_t begin = begin_of(task), task_end = begin_of(task + 1);
+    if (begin >= task_end) return;
+    read_range({begin, task_end - begin}, cells, out + (begin - range.first) * row_bytes);
   });
 }
 
