@@ -6,6 +6,7 @@
 #define CDD_SIMD_LEVELS_INL_H_
 #endif
 
+#include <array>
 #include <cstring>
 #include <type_traits>
 
@@ -213,22 +214,35 @@ inline bool SumIds(const std::uint32_t* starts, const std::uint32_t* deltas, std
   return hn::AllFalse(d, hn::Gt(worst, limit));
 }
 
+// Four ids, of 16 bits each, by one load: loads are what gathering waits for.
+using FourIds = std::array<std::size_t, 4>;
+HWY_INLINE FourIds LoadFour(const std::uint16_t* ids) {
+  std::uint64_t all;
+  std::memcpy(&all, ids, 8);
+  return {all & 0xffff, all >> 16 & 0xffff, all >> 32 & 0xffff, all >> 48};
+}
+
 // The ids of slots one behind another, the same twice as large, or in a block's column. Twice an id times
 // half a stride of 16 is an address without a shift.
 struct ListedIds {
   static constexpr std::size_t kTimes = 1;
   const std::uint16_t* ids;
   HWY_INLINE std::size_t operator[](std::size_t i) const { return ids[i]; }
+  HWY_INLINE FourIds Four(std::size_t i) const { return LoadFour(ids + i); }
 };
 struct DoubledIds {
   static constexpr std::size_t kTimes = 2;
   const std::uint16_t* ids;
   HWY_INLINE std::size_t operator[](std::size_t i) const { return ids[i]; }
+  HWY_INLINE FourIds Four(std::size_t i) const { return LoadFour(ids + i); }
 };
 struct BlockIds {
   static constexpr std::size_t kTimes = 1;
   const std::uint32_t* ids;
   HWY_INLINE std::size_t operator[](std::size_t i) const { return ids[i * kIdBlockRows]; }
+  HWY_INLINE FourIds Four(std::size_t i) const {
+    return {(*this)[i], (*this)[i + 1], (*this)[i + 2], (*this)[i + 3]};
+  }
 };
 
 #if HWY_MAX_BYTES >= 32 && !HWY_HAVE_SCALABLE
@@ -241,7 +255,7 @@ HWY_INLINE std::size_t GatherPairs(const std::byte* entries, const Ids& ids, std
   const auto entry = [=](std::size_t id) {
     return hn::Load(dh, reinterpret_cast<const std::uint32_t*>(entries + id * (16 / Ids::kTimes)));
   };
-  const auto pair = [=](std::size_t i) { return hn::Combine(d, entry(ids[i + 1]), entry(ids[i])); };
+  const auto pair = [=](std::size_t a, std::size_t b) { return hn::Combine(d, entry(b), entry(a)); };
   auto* to = reinterpret_cast<std::uint32_t*>(out);
   std::size_t i = 0;
 #if HWY_TARGET <= HWY_AVX3
@@ -250,15 +264,20 @@ HWY_INLINE std::size_t GatherPairs(const std::byte* entries, const Ids& ids, std
   const auto first = hn::SetTableIndices(d, kPlaces[0]), second = hn::SetTableIndices(d, kPlaces[1]),
              third = hn::SetTableIndices(d, kPlaces[2]);
   for (; i + 8 <= n; i += 8, to += 24) {
-    const auto a = pair(i), b = pair(i + 2), c = pair(i + 4), e = pair(i + 6);
+    const FourIds low = ids.Four(i), high = ids.Four(i + 4);
+    const auto a = pair(low[0], low[1]), b = pair(low[2], low[3]);
+    const auto c = pair(high[0], high[1]), e = pair(high[2], high[3]);
     hn::StoreU(hn::TwoTablesLookupLanes(d, a, b, first), d, to);
     hn::StoreU(hn::TwoTablesLookupLanes(d, b, c, second), d, to + 8);
     hn::StoreU(hn::TwoTablesLookupLanes(d, c, e, third), d, to + 16);
   }
 #endif
   alignas(32) static constexpr std::uint32_t kPair[8] = {0, 1, 2, 4, 5, 6, 7, 7};
-  for (; i + 3 <= n; i += 2, to += 6) {
-    hn::StoreU(hn::TableLookupLanes(pair(i), hn::SetTableIndices(d, kPair)), d, to);
+  const auto packed = hn::SetTableIndices(d, kPair);
+  for (; i + 5 <= n; i += 4, to += 12) {
+    const FourIds four = ids.Four(i);
+    hn::StoreU(hn::TableLookupLanes(pair(four[0], four[1]), packed), d, to);
+    hn::StoreU(hn::TableLookupLanes(pair(four[2], four[3]), packed), d, to + 6);
   }
   return i;
 }
