@@ -73,7 +73,10 @@ double reading_cost(Profile profile, const ChunkPlan& plan, const EncodedChunk& 
 Chooser::Chooser(const RowLayout& layout, std::vector<ChunkPlan> plans, Profile profile)
     : layout_(layout), profile_(profile), since_full_(kFullInterval) {
   lossless_ = std::ranges::none_of(plans, [](const ChunkPlan& plan) { return plan.float16.enabled; });
-  for (const ChunkPlan& plan : plans) candidates_.push_back({plan});
+  for (const ChunkPlan& plan : plans) {
+    candidates_.push_back({plan});
+    candidates_.back().plan.smallest = profile == Profile::Dense;
+  }
 }
 
 void Chooser::check_rows(Bytes rows, std::uint64_t n_rows) const {

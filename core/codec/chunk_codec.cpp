@@ -144,6 +144,7 @@ EncodedChunk encode_chunk(const RowLayout& layout, Bytes rows, std::uint32_t n_r
   EncodeContext context;
   context.float16 = plan.float16;
   context.byte_planes = plan.byte_planes;
+  context.smallest = plan.smallest;
 
   const MutableBytes transform =
       compressed ? scratch(Stage::Compress).get(plan.codec->bound(layout, n_rows)) : room;

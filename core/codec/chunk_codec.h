@@ -23,6 +23,7 @@ struct ChunkPlan {
   int level = 3;
   bool byte_planes = false;
   Float16Options float16;
+  bool smallest = false;
 };
 
 // Where a record stands: what its check is keyed with.

@@ -55,6 +55,7 @@ struct CastError {
 struct EncodeContext {
   Float16Options float16;
   bool byte_planes = false;  // CodecId::Bytes only
+  bool smallest = false;     // CodecId::Levels only: fewest bytes, though windows of rows take longer to read
   std::uint64_t flags = 0;   // out: flag bits decode needs (kBytePlanes, kDownCast16)
   CastError cast_error;      // out, lossy codecs only: of this chunk
   std::byte* reconstructed =

@@ -93,20 +93,32 @@ std::byte* write_segment(const SegmentPlan& plan, const Shape& shape, std::byte*
   return out;
 }
 
-SegmentPlan plan_segment(const Shape& shape, Bytes rows, std::size_t n_rows) {
-  const Dictionary dictionary = levels::make_dictionary(shape, rows, n_rows);
-  bool is_sorted = false;
-  SegmentPlan events = levels::plan_ladder(dictionary, &is_sorted);
-  // Sorted rows that differ too much for a ladder do so for events.
-  if (!is_sorted) events = levels::plan_events(dictionary);
-  // Where few levels change, ids for all of them cannot be the smaller.
-  if (!events.streams.empty() && events.work * kManyCellsPerEvent < n_rows * shape.slots) return events;
-  SegmentPlan full = levels::plan_full(dictionary);
-  return events.streams.empty() || full.bytes(shape) < events.bytes(shape) ? std::move(full)
-                                                                           : std::move(events);
+// A plan without streams is none.
+SegmentPlan smaller_of(const Shape& shape, SegmentPlan a, SegmentPlan b) {
+  if (a.streams.empty()) return b;
+  return !b.streams.empty() && b.bytes(shape) < a.bytes(shape) ? std::move(b) : std::move(a);
 }
 
-// Rows of each segment, all but the last equal, when `rows` of them are `work`.
+SegmentPlan plan_segment(const Shape& shape, Bytes rows, std::size_t n_rows, bool smallest) {
+  const Dictionary dictionary = levels::make_dictionary(shape, rows, n_rows);
+  bool is_sorted = false;
+  SegmentPlan plan = levels::plan_ladder(dictionary, &is_sorted);
+  // A ladder is the quicker to read, events may be the smaller. Sorted rows that differ too much for a ladder
+  // do so for events.
+  if (!is_sorted || (smallest && !plan.streams.empty()))
+    plan = smaller_of(shape, std::move(plan), levels::plan_events(dictionary));
+  // Where few levels change, ids for all of them cannot be the smaller.
+  if (!plan.streams.empty() && plan.work * kManyCellsPerEvent < n_rows * shape.slots) return plan;
+  return smaller_of(shape, std::move(plan), levels::plan_full(dictionary));
+}
+
+// Rows of segments as long as they may be, all but the last equal.
+std::size_t even_segment_rows(std::size_t n_rows, std::size_t most) {
+  const std::size_t n_segments = (n_rows + most - 1) / most;
+  return (n_rows + n_segments - 1) / n_segments;
+}
+
+// Rows of each segment when `rows` of them are `work`.
 std::size_t choose_segment_rows(const Shape& shape, std::size_t n_rows, std::size_t rows, std::size_t work) {
   std::size_t most = std::clamp<std::size_t>(levels::kMaxCells / shape.slots, 1, kSegmentRows);
   if (work > 0) {
@@ -114,20 +126,24 @@ std::size_t choose_segment_rows(const Shape& shape, std::size_t n_rows, std::siz
     most =
         std::clamp<std::size_t>(static_cast<std::size_t>(std::sqrt(kSegmentSpan * rows_per_work)), 1, most);
   }
-  const std::size_t n_segments = (n_rows + most - 1) / most;
-  return (n_rows + n_segments - 1) / n_segments;
+  return even_segment_rows(n_rows, most);
 }
 
-std::size_t encode(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, EncodeContext&,
+std::size_t encode(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, EncodeContext& context,
                    MutableBytes out) {
   const Shape shape = shape_of(layout);
   const auto plan_rows = [&](std::size_t first, std::size_t count) {
-    return plan_segment(shape, rows.subspan(first * shape.row_bytes(), count * shape.row_bytes()), count);
+    const Bytes some = rows.subspan(first * shape.row_bytes(), count * shape.row_bytes());
+    return plan_segment(shape, some, count, context.smallest);
   };
+  const std::size_t longest = std::max<std::size_t>(levels::kMaxCells / shape.slots, 1);
   // The first rows tell how much work a row is; often they are all there are.
-  const std::size_t probe_rows = std::min(choose_segment_rows(shape, n_rows, n_rows, 0), kProbeRows);
+  const std::size_t probe_rows = context.smallest
+                                     ? even_segment_rows(n_rows, longest)
+                                     : std::min(choose_segment_rows(shape, n_rows, n_rows, 0), kProbeRows);
   SegmentPlan plan = plan_rows(0, probe_rows);
-  const std::size_t segment_rows = choose_segment_rows(shape, n_rows, probe_rows, plan.work);
+  const std::size_t segment_rows =
+      context.smallest ? probe_rows : choose_segment_rows(shape, n_rows, probe_rows, plan.work);
   if (segment_rows != probe_rows) plan = plan_rows(0, segment_rows);
   const std::size_t n_segments = (n_rows + segment_rows - 1) / segment_rows;
 

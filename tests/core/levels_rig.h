@@ -58,9 +58,10 @@ Book make_book(std::uint32_t n_rows, std::uint32_t slots, std::uint32_t features
 }
 
 // Empty when the codec declines.
-inline Buffer encode(const RowLayout& layout, Bytes rows, std::uint32_t n_rows) {
+inline Buffer encode(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, bool smallest = false) {
   Buffer out(kLevelsCodec.bound(layout, n_rows) + kScratchPadding);
   EncodeContext context;
+  context.smallest = smallest;
   const std::size_t bound = out.size() - kScratchPadding;
   const std::size_t n = kLevelsCodec.encode(layout, rows, n_rows, context, MutableBytes(out).first(bound));
   EXPECT_LE(n, bound);

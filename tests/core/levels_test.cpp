@@ -35,6 +35,9 @@ TEST(Levels, RealBooks) {
         const Buffer payload = encode(a.layout, a.rows(row, n), n);
         ASSERT_FALSE(payload.empty() && n > 1);
         if (!payload.empty()) expect_round_trip(a.layout, a.rows(row, n), n, payload);
+        const Buffer smallest = encode(a.layout, a.rows(row, n), n, true);
+        ASSERT_EQ(smallest.empty(), payload.empty());
+        if (!smallest.empty()) expect_round_trip(a.layout, a.rows(row, n), n, smallest);
       }
     }
   }
@@ -141,6 +144,25 @@ TEST(Levels, AnyOrderOfSides) {
   }
   expect_round_trip(reversed);
   expect_round_trip(interleaved);
+}
+
+// One segment while its ids fit into 16 bits, and events where they take less than a ladder.
+TEST(Levels, SmallestOfSortedBooks) {
+  bool has_events = false;
+  for (const Order order : {Order::Rising, Order::Falling, Order::BestFirst, Order::OneSide}) {
+    for (const std::uint32_t n_rows : {40u, 900u, 4000u}) {
+      const Book b = sorted_book(n_rows, 12, order, n_rows);
+      const Buffer quick = encode(b.layout, b.data, n_rows),
+                   smallest = encode(b.layout, b.data, n_rows, true);
+      ASSERT_FALSE(quick.empty() || smallest.empty());
+      EXPECT_LE(smallest.size(), quick.size());
+      const bool is_one = n_rows * std::size_t{b.layout.dims()[0]} <= 65536;
+      EXPECT_EQ(smallest[0], is_one ? std::byte{1} : std::byte{2});
+      if (is_one) has_events |= smallest[1] == std::byte{0};
+      expect_round_trip(b.layout, b.data, n_rows, smallest);
+    }
+  }
+  EXPECT_TRUE(has_events);
 }
 
 TEST(Levels, SmallestShapes) {
