@@ -23,7 +23,10 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-using D16 = hn::CappedTag<std::uint16_t, kLadderGrain>;
+// As many lanes as are squeezed together in one step: what has no instruction for it is quick where a table
+// of few lanes serves.
+constexpr std::size_t kSqueezed16 = HWY_TARGET == HWY_AVX2 ? 8 : HWY_TARGET == HWY_AVX3 ? 16 : kLadderGrain;
+using D16 = hn::CappedTag<std::uint16_t, kSqueezed16>;
 
 // What stands in the first row of a side: ids (twice) in order at the places whose bits are set. Returns how
 // many. Writes whole vectors of what stands.
@@ -59,8 +62,8 @@ inline std::size_t StandFirst(const std::byte* bits, std::size_t n_places, std::
 // possible.
 template <bool kHasKnown>
 HWY_NOINLINE bool DecodeCodesWith(const LevelsLadder& r, std::size_t* n_new) {
-  const D32 d;
-  const hn::Rebind<std::uint16_t, D32> d16;
+  const S32 d;
+  const hn::Rebind<std::uint16_t, S32> d16;
   const auto first = hn::Set(d, r.places[0]), all = hn::Set(d, r.places[0] + r.places[1]);
   const auto gap = hn::Set(d, static_cast<std::uint32_t>(r.gap()));
   const auto kind_mask = hn::Set(d, (1u << r.kind_bits) - 1);
@@ -68,9 +71,9 @@ HWY_NOINLINE bool DecodeCodesWith(const LevelsLadder& r, std::size_t* n_new) {
   const auto gone_kind = hn::Set(d, static_cast<std::uint32_t>(LadderKind::Gone));
   const auto known_kind = hn::Set(d, static_cast<std::uint32_t>(LadderKind::Known));
   auto worst_place = hn::Zero(d), worst_kind = hn::Zero(d);
-  auto good = hn::FirstN(d, kLanes);
+  auto good = hn::FirstN(d, kSqueezeLanes);
   std::size_t news = 0, known = 0;
-  for (std::size_t i = 0; i < r.n_events; i += kLanes) {
+  for (std::size_t i = 0; i < r.n_events; i += kSqueezeLanes) {
     const auto used = hn::FirstN(d, r.n_events - i);
     const auto code = hn::IfThenElseZero(used, hn::LoadU(d, r.codes + i));
     const auto kind = hn::And(code, kind_mask);
@@ -212,7 +215,7 @@ inline bool MakeRows(LevelsLadder& r, const LadderStates& states) {
   return rows.is_good();
 }
 
-#if HWY_ARCH_X86 && HWY_MAX_BYTES >= 64
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
 // The same with all that stands in registers.
 template <std::size_t kVectors>
 HWY_NOINLINE bool MakeRowsInRegisters(LevelsLadder& ladder, const LadderStates& states) {
@@ -258,7 +261,7 @@ HWY_NOINLINE bool MakeRowsInRegisters(LevelsLadder& ladder, const LadderStates& 
 // Rows [row, row + n_rows) of the segment, the next ones: which ids they have.
 inline bool LadderBlock(LevelsLadder& r, std::size_t row, std::size_t n_rows) {
   const LadderStates states(r, row, n_rows);
-#if HWY_ARCH_X86 && HWY_MAX_BYTES >= 64
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
   switch (r.standing_pitch() / kLadderGrain) {
     case 1:
       return MakeRowsInRegisters<1>(r, states);

@@ -22,11 +22,11 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Reverses the keys of some of a vector's inserts, of which `before` came in earlier ones.
-HWY_INLINE void NegateKeys(const LevelsReplay& r, hn::Mask<D32> which, hn::Mask<D32> inserts,
+HWY_INLINE void NegateKeys(const LevelsReplay& r, hn::Mask<S32> which, hn::Mask<S32> inserts,
                            std::size_t before) {
-  const D32 d;
+  const S32 d;
   if (hn::AllFalse(d, which)) return;
-  alignas(64) std::uint32_t flips[kLanes];
+  alignas(64) std::uint32_t flips[kSqueezeLanes];
   const std::size_t n = hn::CompressStore(hn::IfThenElseZero(which, hn::Set(d, ~0u)), inserts, d, flips);
   for (std::size_t i = 0; i < n; ++i) {
     std::uint32_t& key = r.lanes[r.slots + before + i];
@@ -38,7 +38,7 @@ HWY_INLINE void NegateKeys(const LevelsReplay& r, hn::Mask<D32> which, hn::Mask<
 // even ones put in a known entry, odd ones a new one. False when a value is not possible. Counts those that
 // move levels.
 inline bool DecodeEvents(const LevelsReplay& r, std::size_t* n_moving) {
-  const D32 d;
+  const S32 d;
   const auto zero = hn::Zero(d), one = hn::Set(d, 1u), two = hn::Set(d, 2u);
   const auto all_slots = hn::Set(d, r.slots), kinds = hn::Set(d, 9u), n_entries = hn::Set(d, r.n_entries);
   const auto middle = hn::Set(d, r.middle), low_edge = hn::Set(d, r.edges[0]),
@@ -46,7 +46,7 @@ inline bool DecodeEvents(const LevelsReplay& r, std::size_t* n_moving) {
   const auto twice = [](auto v) HWY_ATTR { return hn::Or(v, hn::ShiftLeft<16>(v)); };
   std::size_t patches = 0, inserts = 0, known = 0, moves = 0;
   auto good = hn::Eq(zero, zero);
-  for (std::size_t i = 0; i < r.n_events; i += kLanes) {
+  for (std::size_t i = 0; i < r.n_events; i += kSqueezeLanes) {
     const auto used = hn::FirstN(d, r.n_events - i);
     const auto kind = hn::IfThenElseZero(used, hn::LoadU(d, r.kinds + i));
     const auto given = hn::IfThenElseZero(used, hn::LoadU(d, r.event_slots + i));
