@@ -291,7 +291,7 @@ def fuzz(options: argparse.Namespace) -> None:
             fail("fuzzing takes clang++ with libFuzzer, which is not installed")
         apt_install(["clang"])
     need_core("fuzz")
-    fuzzing.fuzz(options.seconds)
+    fuzzing.fuzz(options.seconds, options.targets)
 
 
 def soak(options: argparse.Namespace) -> None:
@@ -335,6 +335,7 @@ def main() -> None:
     commands.choices["lint"].add_argument("--tidy", action="store_true", help="clang-tidy too")
     commands.choices["bench"].add_argument("--peers", action="store_true", help="against other stores too")
     commands.choices["fuzz"].add_argument("seconds", type=int, help="for all targets together")
+    commands.choices["fuzz"].add_argument("targets", nargs="*", metavar="TARGET", help="only these")
     commands.choices["soak"].add_argument(
         "minutes", nargs="?", type=float, default=0, help="crash simulation goes on until then"
     )

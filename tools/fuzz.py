@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 from tools.shell import BUILD, ROOT, fail, output, say
 
@@ -15,8 +16,14 @@ GROWN = BUILD / "fuzz" / "corpus"  # inputs that reached something new; kept fro
 LIMITS = ["-max_len=6000", "-malloc_limit_mb=160", "-rss_limit_mb=2048", "-timeout=20"]
 
 
-def fuzz_target(name: str, corpus: str, seconds: int) -> tuple[int, bool]:
-    """Runs one target; says how many inputs it tried, and returns that and whether nothing was found."""
+class Result(NamedTuple):
+    inputs: int
+    cpu_seconds: float
+    is_clean: bool
+
+
+def fuzz_target(name: str, corpus: str, seconds: int) -> Result:
+    """Runs one target and says how many inputs it tried, in how much time of a CPU."""
     grown = GROWN / corpus
     grown.mkdir(parents=True, exist_ok=True)
     command = [
@@ -24,28 +31,36 @@ def fuzz_target(name: str, corpus: str, seconds: int) -> tuple[int, bool]:
         *("-print_final_stats=1", f"-artifact_prefix={FOUND / name}-"),
         *(str(grown), str(ROOT / "tests/fuzz/corpus" / corpus)),
     ]
-    done = subprocess.run(command, cwd=BUILD, capture_output=True, text=True, errors="replace")
-    (FOUND / f"{name}.log").write_text(done.stderr)
-    counted = re.search(r"number_of_executed_units:\s*(\d+)", done.stderr)
+    log = FOUND / f"{name}.log"
+    with log.open("w") as stream:
+        process = subprocess.Popen(command, cwd=BUILD, stdout=subprocess.DEVNULL, stderr=stream)
+        # Not process.wait(): only wait4 tells what this process used, whatever runs beside it.
+        _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    text = log.read_text(errors="replace")
+    counted = re.search(r"number_of_executed_units:\s*(\d+)", text)
     inputs = int(counted[1]) if counted else 0
-    clean = done.returncode == 0 and inputs > 0
-    say(f"{name:<16} {inputs:>10,} inputs   {'nothing found' if clean else 'FOUND: ' + str(FOUND / name)}")
-    if not clean:
-        print(*done.stderr.splitlines()[-40:], sep="\n")
-    return inputs, clean
+    result = Result(inputs, usage.ru_utime + usage.ru_stime, process.returncode == 0 and inputs > 0)
+    found = "nothing found" if result.is_clean else f"FOUND: {FOUND / name}"
+    say(f"{name:<16} {inputs:>10,} inputs {result.cpu_seconds:>6.0f} s of a CPU   {found}")
+    if not result.is_clean:
+        print(*text.splitlines()[-40:], sep="\n")
+    return result
 
 
-def fuzz(seconds: int) -> None:
-    """All targets in `seconds` together, as many at once as there are cores."""
-    targets = [line.split() for line in output(str(PROGRAM)).splitlines()]
-    if not targets:
-        fail(f"{PROGRAM} names no targets")
+def fuzz(seconds: int, only: list[str]) -> None:
+    """These targets, or all, in `seconds` together, as many at once as there are cores."""
+    targets: dict[str, str] = dict(re.findall(r"(\S+) (\S+)", output(str(PROGRAM))))
+    for name in only:
+        if name not in targets:
+            fail(f"no fuzz target is called {name}; there are {', '.join(targets)}")
+    names = only or list(targets)
     FOUND.mkdir(parents=True, exist_ok=True)
     at_once = os.cpu_count() or 1
-    share = max(1, seconds * at_once // len(targets))
-    say(f"{len(targets)} targets, {share} s each, {at_once} at once")
+    share = max(1, seconds * min(at_once, len(names)) // len(names))
+    say(f"{len(names)} targets, {share} s each, {at_once} at once")
     with ThreadPoolExecutor(at_once) as pool:
-        results = list(pool.map(lambda target: fuzz_target(*target, share), targets))
-    say(f"{sum(inputs for inputs, _ in results):,} inputs in all")
-    if not all(clean for _, clean in results):
+        results = list(pool.map(lambda name: fuzz_target(name, targets[name], share), names))
+    say(f"{sum(result.inputs for result in results):,} inputs in all")
+    if not all(result.is_clean for result in results):
         fail("fuzzing found something")
