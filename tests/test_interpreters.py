@@ -100,7 +100,7 @@ def test_threads_append_to_one_writer_while_others_follow() -> None:
 
     def append(thread: int) -> None:
         for i in range(appends):
-            open_writer.append(np.full((5, 2), thread * appends + i))
+            open_writer.append(np.full((5, 2), thread * appends + i, np.int64))
             if i % 10 == 0:
                 open_writer.flush()
             assert open_writer.rows >= (i + 1) * 5
@@ -118,11 +118,13 @@ def test_threads_append_to_one_writer_while_others_follow() -> None:
     def work(i: int) -> None:
         if i >= writers:
             return follow(i)
-        append(i)
-        with lock:
-            left.pop()
-            if not left:
-                done.set()
+        try:
+            append(i)
+        finally:  # a failed writer is not to leave the readers waiting
+            with lock:
+                left.pop()
+                if not left:
+                    done.set()
         return None
 
     lock, left = threading.Lock(), list(range(writers))

@@ -252,7 +252,8 @@ using FourIds = std::array<std::size_t, 4>;
 HWY_INLINE FourIds LoadFour(const std::uint16_t* ids) {
   std::uint64_t all;
   std::memcpy(&all, ids, 8);
-  return {all & 0xffff, all >> 16 & 0xffff, all >> 32 & 0xffff, all >> 48};
+  const auto id = [all](int shift) { return static_cast<std::size_t>(all >> shift & 0xffff); };
+  return {id(0), id(16), id(32), id(48)};
 }
 
 // The ids of slots one behind another, the same twice as large, or in a block's column. Twice an id times
