@@ -20,6 +20,9 @@ constexpr double kRivalCost = 1.5;  // times the winner's
 constexpr double kDrift = 0.2;
 constexpr double kSmoothing = 1.0 / 8;
 constexpr double kReadNs = 4.0;  // a stored byte, read at 250 MB/s: a disk in a data centre
+// A window, and rows before it that must be decoded too. Of a longer chunk codecs leave the other rows alone,
+// while compressors make all of it.
+constexpr double kWindowRows = 256;
 
 // Time of one decoding step: ns for each byte it makes and for each byte it takes. benchmarks/calibrate.cpp
 // fits them to whole-chunk reads of real arrays; these are a Zen 4 core's. Only their proportions matter.
@@ -60,14 +63,14 @@ constexpr StepCost codec_cost(const ChunkPlan& plan) {
 
 }  // namespace
 
-double reading_cost(Profile profile, const ChunkPlan& plan, const EncodedChunk& chunk,
-                    std::size_t raw_bytes) {
+double reading_cost(Profile profile, const ChunkPlan& plan, const EncodedChunk& chunk, std::size_t raw_bytes,
+                    std::uint32_t n_rows) {
   if (profile == Profile::Dense) return chunk.record_bytes;
   const StepCost codec = codec_cost(plan);
   const StepCost compressor = compressor_cost(plan.compressor);
-  return chunk.record_bytes * (kReadNs + compressor.taken) +
-         chunk.transformed_bytes * (compressor.made + codec.taken) +
-         static_cast<double>(raw_bytes) * codec.made;
+  const double share = std::min(1.0, kWindowRows / n_rows);
+  return chunk.record_bytes * (kReadNs + compressor.taken) + chunk.transformed_bytes * compressor.made +
+         share * (chunk.transformed_bytes * codec.taken + static_cast<double>(raw_bytes) * codec.made);
 }
 
 Chooser::Chooser(const RowLayout& layout, std::vector<ChunkPlan> plans, Profile profile)
@@ -142,7 +145,7 @@ void Chooser::try_candidates(const Chunk& chunk) {
     if (!all && !candidates_[i].rival) continue;
     encode_as(plan, chunk, rival_);
     if (rival_.chunk.record_bytes == 0) continue;
-    costs[i] = reading_cost(profile_, plan, rival_.chunk, chunk.rows.size());
+    costs[i] = reading_cost(profile_, plan, rival_.chunk, chunk.rows.size(), chunk.n_rows);
     if (costs[i] >= best_cost) continue;
     best_cost = costs[i];
     winner = i;

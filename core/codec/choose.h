@@ -19,12 +19,13 @@
 namespace cdd {
 
 enum class Profile : std::uint8_t {
-  Fast,   // least time to get the chunk: reading it at 250 MB/s, then decoding it
+  Fast,   // least time to get a window: reading its chunk at 250 MB/s, then decoding what must be
   Dense,  // fewest stored bytes
 };
 
 // What a stored chunk costs its readers, the less the better: nanoseconds (Fast) or bytes (Dense).
-double reading_cost(Profile profile, const ChunkPlan& plan, const EncodedChunk& chunk, std::size_t raw_bytes);
+double reading_cost(Profile profile, const ChunkPlan& plan, const EncodedChunk& chunk, std::size_t raw_bytes,
+                    std::uint32_t n_rows);
 
 // A chunk that is encoded but not taken yet. Its buffer only grows and is used again.
 struct Encoding {

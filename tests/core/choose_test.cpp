@@ -207,9 +207,28 @@ TEST(Chooser, FastWeighsBytesAgainstDecoding) {
   chunk.record_bytes = 1000;
   chunk.transformed_bytes = 38400;
   const ChunkPlan zstd = plans_for("zstd", kBook).front(), lz4 = plans_for("lz4", kBook).front();
-  EXPECT_EQ(reading_cost(Profile::Dense, zstd, chunk, 38400), 1000);
-  EXPECT_EQ(reading_cost(Profile::Dense, lz4, chunk, 38400), 1000);
-  EXPECT_LT(reading_cost(Profile::Fast, lz4, chunk, 38400), reading_cost(Profile::Fast, zstd, chunk, 38400));
+  const auto cost = [&](Profile profile, const ChunkPlan& plan) {
+    return reading_cost(profile, plan, chunk, 38400, 64);
+  };
+  EXPECT_EQ(cost(Profile::Dense, zstd), 1000);
+  EXPECT_EQ(cost(Profile::Dense, lz4), 1000);
+  EXPECT_LT(cost(Profile::Fast, lz4), cost(Profile::Fast, zstd));
+}
+
+// A window of few bytes must not make all of a long chunk, even where that is a little smaller.
+TEST(Chooser, FastThinksOfWindowsOfLongChunks) {
+  const RowLayout series(Kind::Float64, {});
+  const std::uint32_t n_rows = 36000;
+  const ChunkPlan lz4 = plans_for("lz4", series).front(), numeric = plans_for("numeric", series).front();
+  EncodedChunk whole, parts;
+  whole.record_bytes = 7000;
+  whole.transformed_bytes = 8 * n_rows;
+  parts.record_bytes = parts.transformed_bytes = 7500;
+  const auto cost = [&](const ChunkPlan& plan, const EncodedChunk& chunk, std::uint32_t rows) {
+    return reading_cost(Profile::Fast, plan, chunk, 8 * n_rows, rows);
+  };
+  EXPECT_LT(cost(numeric, parts, n_rows), cost(lz4, whole, n_rows));
+  EXPECT_LT(cost(lz4, whole, 256), cost(numeric, parts, 256));  // all of it is decoded anyhow
 }
 
 }  // namespace
