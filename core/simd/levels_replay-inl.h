@@ -41,6 +41,7 @@ inline bool DecodeEvents(const LevelsReplay& r, std::size_t* n_moving) {
   const S32 d;
   const auto zero = hn::Zero(d), one = hn::Set(d, 1u), two = hn::Set(d, 2u);
   const auto all_slots = hn::Set(d, r.slots), kinds = hn::Set(d, 9u), n_entries = hn::Set(d, r.n_entries);
+  const auto lane = hn::Iota(d, 0u), first_patch = hn::Set(d, r.first_patch);
   const auto middle = hn::Set(d, r.middle), low_edge = hn::Set(d, r.edges[0]),
              high_edge = hn::Set(d, r.edges[1]);
   const auto twice = [](auto v) HWY_ATTR { return hn::Or(v, hn::ShiftLeft<16>(v)); };
@@ -68,6 +69,14 @@ inline bool DecodeEvents(const LevelsReplay& r, std::size_t* n_moving) {
         hn::Expand(hn::Iota(d, static_cast<std::uint32_t>(r.first_patch + patches)), is_patch);
     const auto insert_id = hn::Expand(hn::Iota(d, static_cast<std::uint32_t>(r.slots + inserts)), is_insert);
     const auto known_id = hn::Expand(hn::LoadU(d, r.known + known), is_known);
+    // A known entry is one that row 0 or an event before has made, whatever else is in this vector.
+    const auto before = [&](auto which) HWY_ATTR { return hn::Sub(lane, hn::Expand(lane, hn::Not(which))); };
+    const auto made_inserts =
+        hn::Add(hn::Set(d, static_cast<std::uint32_t>(r.slots + inserts)), before(is_insert));
+    const auto made_patches =
+        hn::Add(hn::Set(d, static_cast<std::uint32_t>(r.first_patch + patches)), before(is_patch));
+    const auto made = hn::IfThenElse(hn::Lt(known_id, first_patch), made_inserts, made_patches);
+    good = hn::And(good, hn::Or(hn::Lt(known_id, made), hn::Not(is_known)));
     const std::size_t inserts_before = inserts;
     patches += hn::CountTrue(d, is_patch);
     inserts += hn::CountTrue(d, is_insert);
@@ -81,13 +90,8 @@ inline bool DecodeEvents(const LevelsReplay& r, std::size_t* n_moving) {
     const auto closes = hn::Lt(slot, from), is_first = hn::Eq(slot, zero);
     const auto parent = hn::MaskedSubOr(slot, hn::AndNot(is_first, closes), slot, one);
     NegateKeys(r, hn::And(is_insert, hn::And(closes, is_first)), is_insert, inserts_before);
-    // No id of an entry that none of these or earlier events has made.
-    const auto made = hn::IfThenElse(hn::Ge(id, hn::Set(d, r.first_patch)),
-                                     hn::Set(d, static_cast<std::uint32_t>(r.first_patch + patches)),
-                                     hn::Set(d, static_cast<std::uint32_t>(r.slots + inserts)));
-    good = hn::And(
-        good, hn::And(hn::And(hn::Lt(kind, kinds), hn::Lt(given, all_slots)),
-                      hn::And(hn::Lt(far, all_slots), hn::And(hn::Lt(id, made), hn::Lt(id, n_entries)))));
+    good = hn::And(good,
+                   hn::And(hn::Lt(kind, kinds), hn::And(hn::Lt(given, all_slots), hn::Lt(far, all_slots))));
     const auto is_down = hn::Lt(from, slot);
     hn::StoreU(twice(slot), d, r.ops.slot + i);
     hn::StoreU(twice(hn::IfThenElse(is_down, from, hn::Add(slot, one))), d, r.ops.low + i);
