@@ -205,7 +205,7 @@ def compact(
     stays. Rows do not change; float16 storage is not made again, so files that have it may grow. The options
     are those of cdd.open(path, "w"); chunk_rows is by default what the file was created with.
 
-    Raises what reading raises for a damaged file, which then stays as it is, and BlockingIOError when a
+    Raises ValueError for a codec that would round rows (okx_ob_f16), what reading raises for a damaged file, which then stays as it is, and BlockingIOError when a
     writer has the file open.
     """
     source, target, replace = _target(path, output, overwrite)

@@ -73,7 +73,11 @@ else()
 endif()
 
 # ---- Highway
-find_package(hwy 1.2 CONFIG REQUIRED)
+find_package(hwy 1.2 CONFIG QUIET)
+if(NOT hwy_FOUND)
+  message(FATAL_ERROR "Highway 1.2 or newer is not found. On Debian and Ubuntu `python3 dev.py build` gets it; "
+    "elsewhere it comes with vcpkg (README.md, Install), or CMAKE_PREFIX_PATH says where it is.")
+endif()
 cdd_dependency(hwy hwy::hwy)
 message(STATUS "cdd: highway ${hwy_VERSION}")
 

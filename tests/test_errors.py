@@ -73,6 +73,21 @@ def test_a_newer_version(path: Path) -> None:
         cdd.open(contents)
 
 
+def test_a_damaged_header(path: Path, tmp_path: Path) -> None:
+    """Each flipped byte of its metadata is found, and the error says where: in the header of which file."""
+    contents = bytearray(path.read_bytes())
+    (length,) = struct.unpack_from("<I", contents, 6)
+    damaged = tmp_path / "damaged.cdd"
+    for at in range(10, 10 + min(length, 60)):
+        contents[at] ^= 0x41
+        damaged.write_bytes(contents)
+        contents[at] ^= 0x41
+        for read in (cdd.open, cdd.repair):
+            with pytest.raises(cdd.FormatError, match="header") as caught:
+                read(damaged)
+            assert str(damaged) in str(caught.value)
+
+
 def test_a_cut_file(path: Path) -> None:
     """Every prefix opens with rows of the whole, or is refused; what it gives is right."""
     contents = path.read_bytes()

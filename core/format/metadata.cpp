@@ -81,7 +81,7 @@ Metadata parse_metadata(Bytes bytes, Bytes user_meta_blob) {
   const std::byte* p = bytes.data();
   const Hash128 hash = metadata_hash(bytes.first(kHashAt), user_meta_blob);
   if (load<std::uint64_t>(p + kHashAt) != hash[0] || load<std::uint64_t>(p + kHashAt + 8) != hash[1]) {
-    fail(ErrorCode::Checksum, "the header's hash does not hold: metadata or user metadata are damaged");
+    fail(ErrorCode::Checksum, "its hash does not hold: metadata or user metadata are damaged");
   }
   if (load<std::uint32_t>(p) != kMetadataBytes) fail(ErrorCode::Corrupt, "metadata: wrong struct size");
   Metadata m;

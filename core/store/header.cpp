@@ -42,6 +42,36 @@ std::vector<std::byte> read_blob(const Storage& storage, std::uint64_t at, std::
   return {blob.begin(), blob.end()};
 }
 
+// A frame that zstd does not take is damaged, as one whose hash does not hold.
+void decompress_blob(Bytes blob, MutableBytes out, const char* what) {
+  try {
+    decompress(Compressor::Zstd, blob, out);
+  } catch (const Error& error) {
+    fail(ErrorCode::Checksum, "%s does not decompress: %s", what, error.what());
+  }
+}
+
+// All of the header but where the index begins. Errors say that it is the header's, and which file's.
+Header parse_blobs(const Storage& storage, Bytes metadata_blob, Bytes user_blob) {
+  try {
+    Header header;
+    std::byte raw[kMetadataBytes];
+    decompress_blob(metadata_blob, raw, "metadata");
+    header.metadata = parse_metadata(raw, user_blob);
+    if (user_blob.empty()) return header;
+    const std::uint64_t bytes = zstd_content_bytes(user_blob);
+    if (bytes > kMaxUserMetaBytes) {
+      fail(ErrorCode::Corrupt, "user metadata of %llu bytes, at most %u", static_cast<unsigned long long>(bytes),
+           kMaxUserMetaBytes);
+    }
+    header.user_meta.resize(static_cast<std::size_t>(bytes));
+    decompress_blob(user_blob, header.user_meta, "user metadata");
+    return header;
+  } catch (const Error& error) {
+    fail(error.code(), "%s: the file's header: %s", storage.name().c_str(), error.what());
+  }
+}
+
 }  // namespace
 
 std::vector<std::byte> encode_header(const Metadata& metadata, Bytes user_meta) {
@@ -96,16 +126,7 @@ Header read_header(const Storage& storage) {
   const auto limit = static_cast<std::uint32_t>(compress_bound(Compressor::Zstd, kMaxUserMetaBytes));
   const auto user_blob = read_blob(storage, user_at, limit, "user metadata");
 
-  Header header;
-  std::byte raw[kMetadataBytes];
-  decompress(Compressor::Zstd, metadata_blob, raw);
-  header.metadata = parse_metadata(raw, user_blob);
-  if (!user_blob.empty()) {
-    const std::uint64_t bytes = zstd_content_bytes(user_blob);
-    if (bytes > kMaxUserMetaBytes) fail(ErrorCode::Corrupt, "%s: user metadata over 64 MiB", name);
-    header.user_meta.resize(static_cast<std::size_t>(bytes));
-    decompress(Compressor::Zstd, user_blob, header.user_meta);
-  }
+  Header header = parse_blobs(storage, metadata_blob, user_blob);
   header.first_block = user_at + kLengthBytes + user_blob.size();
   if (align_block(header.first_block) != header.first_block) {
     fail(ErrorCode::Corrupt, "%s: the first index block is not aligned", name);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/codec/plan.h"
 #include "core/store/reader.h"
 
 namespace cdd {
@@ -95,11 +96,21 @@ void copy_first_rows(const std::string& path, std::uint64_t rows, const std::sha
   }
 }
 
+// Rows are to stay what they are, whatever codec is named.
+void check_lossless(const WriterOptions& options) {
+  const auto plans = plans_for(options.codec, options.layout, options.level, options.float16);
+  if (std::ranges::any_of(plans, [](const ChunkPlan& plan) { return plan.float16.enabled; })) {
+    fail(ErrorCode::InvalidArgument, "codec \"%s\" would store rows as float16, and compacting keeps them as they are",
+         options.codec.c_str());
+  }
+}
+
 Compacted encode_anew(const std::string& path, WriterOptions options,
                       const std::shared_ptr<FileStorage>& to) {
   const auto from = open_source(path);
   const Reader reader(from);
   options.layout = reader.layout();
+  if (reader.layout().is_set()) check_lossless(options);
   options.user_meta = reader.header().user_meta;
   options.durability = Durability::None;
   if (options.chunk_rows == 0) options.chunk_rows = reader.header().metadata.chunk_rows;
