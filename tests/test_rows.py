@@ -148,12 +148,15 @@ def test_references(reader: cdd.Reader, array: np.ndarray) -> None:
     out = np.empty((9, *array.shape[1:]))
     held = [out, array.dtype, np.ndarray, reader._core]
     before = [sys.getrefcount(each) for each in held]
-    for _ in range(200):
+    rounds = 200
+    for _ in range(rounds):
         reader.read(3, 12, out=out)
         assert outcome(lambda: reader.read(3, 12, out[:4])) is ValueError
         assert outcome(lambda: reader.read(3, ROWS + 1)) is IndexError
         assert len(reader.read(3, 12)) == len(reader[3:12]) == 9
-    assert [sys.getrefcount(each) for each in held] == before
+    # What is lost is lost in each round. Counts of objects that never die (a dtype, from 3.14 on) may drift.
+    drift = [abs(sys.getrefcount(each) - count) for each, count in zip(held, before, strict=True)]
+    assert max(drift) < rounds
 
 
 def test_states_of_a_reader(array: np.ndarray) -> None:
