@@ -275,7 +275,10 @@ class Reader(Opened, _cdd.Rows):
         count from the end; a window that is not within the store raises IndexError. `out`, `levels` and
         `features` are as in read().
         """
-        numbers = np.asarray(starts)
+        try:
+            numbers = np.asarray(starts)
+        except ValueError:  # lists of several lengths
+            numbers = np.empty((), object)
         if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
             raise TypeError(f"starts is a sequence of row numbers, not {arguments.shown(starts)}")
         rows = arguments.size("rows", rows, 0, (1 << 63) - 1)

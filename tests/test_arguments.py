@@ -158,3 +158,21 @@ def test_sources_that_are_not_compiled(tmp_path: Path) -> None:
     assert re.search(
         r"ImportError: .*__init__\.py is of cdd's sources, .* not compiled.*python -P", done.stderr
     )
+
+
+def test_errors_of_two_files_name_the_right_one(path: Path, tmp_path: Path) -> None:
+    there = tmp_path / "a.cdd.there"
+    there.write_bytes(b"precious")
+    uses = (
+        lambda source, output: cdd.repair(source, output),
+        lambda source, output: cdd.truncate(source, output, rows=3),
+        lambda source, output: cdd.compact(source, output),
+    )
+    for use in uses:
+        with pytest.raises(FileExistsError, match="cannot create the file") as caught:
+            use(path, there)
+        assert caught.value.filename == str(there)
+        with pytest.raises(FileNotFoundError) as caught_missing:
+            use(tmp_path / "a.cdd.missing", tmp_path / "a.cdd")
+        assert caught_missing.value.filename == str(tmp_path / "a.cdd.missing")
+    assert there.read_bytes() == b"precious"

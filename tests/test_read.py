@@ -208,7 +208,13 @@ def test_windows(reader: cdd.Reader, book: np.ndarray) -> None:
             reader.read_windows(starts, 10)
     with pytest.raises(ValueError, match=r"\(2, 10, 50, 3\).*\(1, 10, 50, 3\)"):
         reader.read_windows([0], 10, out=np.empty((2, 10, 50, 3), np.float32))
-    for starts, came in ((3, "3"), ([[3]], r"\[\[3\]\]"), ([0.5], r"\[0\.5\]"), ("abc", "'abc'")):
+    for starts, came in (
+        (3, "3"),
+        ([[3], [4, 5]], r"\[\[3\], \[4, 5\]\]"),
+        ([[3]], r"\[\[3\]\]"),
+        ([0.5], r"\[0\.5\]"),
+        ("abc", "'abc'"),
+    ):
         with pytest.raises(TypeError, match=f"starts is a sequence of row numbers, not {came}$"):
             reader.read_windows(starts, 10)
     with pytest.raises(TypeError, match=r"an array of float64 and shape \(2,\)$"):
