@@ -23,15 +23,24 @@ float64, complex64, complex128, datetime64 and timedelta64. A row has up to 7 di
 arrays.
 """
 
-from cdd._cdd import (
-    CddError,
-    ChecksumError,
-    FormatError,
-    Memory,
-    TruncatedError,
-    UnsupportedError,
-    __version__,
-)
+try:
+    from cdd._cdd import (
+        CddError,
+        ChecksumError,
+        FormatError,
+        Memory,
+        TruncatedError,
+        UnsupportedError,
+        __version__,
+    )
+except ModuleNotFoundError as error:
+    if error.name != "cdd._cdd":
+        raise
+    raise ImportError(
+        f"{__file__} is of cdd's sources, which are not compiled: to import the cdd that is installed, run "
+        "python -P or start it in another folder",
+        name=error.name,
+    ) from None
 from cdd.maintenance import LostChunks, RepairReport, compact, repair, truncate
 from cdd.reader import ChunkInfo, Reader
 from cdd.store import CODECS, load, open, save

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
+from cdd.arguments import shown
 from cdd.dtypes import Array
 
 Cells = tuple[int, int, int, int]  # levels [0:2] and features [2:4] of each row
@@ -50,13 +51,14 @@ class Run(NamedTuple):
         return isinstance(self.key, int) or (isinstance(self.key, slice) and self.key == slice(None))
 
 
-def run_of(pick: Pick, size: int) -> Run:
-    """The run of one dimension's key. Raises IndexError as NumPy does."""
-    key = slice(None) if pick is None else _normal(pick)
+def run_of(pick: Pick, size: int, what: str) -> Run:
+    """The run of one dimension's key; `what` names the dimension. Raises IndexError as NumPy does."""
+    allowed = f"{what} are picked by a number, a slice, or a list of numbers or bools"
+    key = slice(None) if pick is None else _normal(pick, allowed)
     if isinstance(key, int):
         number = key + size if key < 0 else key
         if not 0 <= number < size:
-            raise IndexError(f"index {key} is not one of {size}")
+            raise IndexError(f"index {key} is not one of {size} {what}")
         return Run(number, number + 1, 0)
     if isinstance(key, slice):
         numbers = range(size)[key]
@@ -67,7 +69,12 @@ def run_of(pick: Pick, size: int) -> Run:
     if key is Ellipsis:
         return Run(0, size, slice(None))
     if key.ndim != 1:
-        raise IndexError(f"a dimension is picked from by numbers or bools in one dimension, not {key.ndim}")
+        raise IndexError(f"{allowed}, not {shown(pick)}")
+    if key.dtype == bool and len(key) != size:
+        raise IndexError(f"the mask has {len(key)} items for {size} {what}")
+    outside = key[(key < -size) | (key >= size)] if key.dtype != bool else key[:0]
+    if outside.size:
+        raise IndexError(f"index {outside[0]} is not one of {size} {what}")
     found = np.arange(size)[key]
     if found.size == 0:
         return Run(0, 1, slice(0, 0))
@@ -85,7 +92,7 @@ def select(key: Any, shape: tuple[int, ...]) -> Selection:
             dimension = len(shape) - sum(_dimensions(k) for k in keys[at + 1 :])
             continue
         if dimension > 0 and len(shape) <= 3 and isinstance(k, int | slice):
-            runs[dimension - 1] = run_of(k, shape[dimension])
+            runs[dimension - 1] = run_of(k, shape[dimension], f"in dimension {dimension}")
             keys[at] = runs[dimension - 1].key
         dimension += _dimensions(k)
     if all(run.end - run.begin == size for run, size in zip(runs, shape[1:], strict=True)):
@@ -113,7 +120,10 @@ def _select_rows(key: Any, shape: tuple[int, ...]) -> tuple[range | Array, tuple
     return range(shape[0]), tuple(keys), not keys
 
 
-def _normal(key: Any) -> Any:
+_INDICES = "indices are integers, slices, ..., None, and arrays of integers or bools"
+
+
+def _normal(key: Any, allowed: str = _INDICES) -> Any:
     """A slice, int, None, Ellipsis, or an array of integers or bools."""
     if key is None or key is Ellipsis or isinstance(key, slice):
         return key
@@ -126,10 +136,7 @@ def _normal(key: Any) -> Any:
     if array.size == 0 and not isinstance(key, np.ndarray):
         array = array.astype(np.intp)
     if array.dtype.kind not in "iub":
-        raise IndexError(
-            "indices are integers, slices, ..., None, and arrays of integers or bools, "
-            f"not {key!r:.40}" + (f" (an array of {array.dtype})" if isinstance(key, np.ndarray) else "")
-        )
+        raise IndexError(f"{allowed}, not {shown(key)}")
     return array
 
 

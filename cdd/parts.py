@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from cdd.arguments import shape_of_rows
 from cdd.dtypes import Array, DType, out_items
 from cdd.indexing import Cells, Pick, run_of
 
@@ -24,9 +25,11 @@ def read_part(
     """What `levels` and `features` pick of rows, of shape (*lead, levels, features); into `out` if there is
     one. `item` is buffer_dtype(dtype)."""
     if len(row_shape) != 2:
-        shape = ("N", *row_shape)
-        raise ValueError(f"levels and features are of (N, levels, features) stores, not of {shape}")
-    levels_run, features_run = run_of(levels, row_shape[0]), run_of(features, row_shape[1])
+        raise ValueError(
+            f"levels and features are of (n, levels, features) stores, this one is {shape_of_rows(row_shape)}"
+        )
+    levels_run = run_of(levels, row_shape[0], "levels")
+    features_run = run_of(features, row_shape[1], "features")
     cells = (levels_run.begin, levels_run.end, features_run.begin, features_run.end)
     if levels_run.is_whole and features_run.is_whole:
         sizes = (run.end - run.begin for run in (levels_run, features_run) if not isinstance(run.key, int))

@@ -1,7 +1,6 @@
 """The reading side: Reader is an array whose rows come from one store."""
 
 import math
-import operator
 import os
 from collections.abc import Iterator
 from functools import partial
@@ -11,7 +10,7 @@ from typing import Any, NoReturn, TypeVar, Unpack, overload
 import numpy as np
 import numpy.typing as npt
 
-from cdd import _cdd
+from cdd import _cdd, arguments
 from cdd.chunks import ChunkInfo, Chunks
 from cdd.dtypes import Array, DType, buffer_dtype, dtype_of, out_buffer
 from cdd.indexing import Cells, Part, Pick, Selection, row_number, row_numbers, select
@@ -60,17 +59,25 @@ class Reader(Opened, _cdd.Rows):
         mmap: bool | None = None,
         max_chunk_bytes: int = 1 << 31,
     ) -> None:
+        arguments.text("verify", verify)
+        if mmap is not None:
+            mmap = arguments.flag("mmap", mmap)
+        arguments.size("max_chunk_bytes", max_chunk_bytes, 1, (1 << 63) - 1)
         held: str | _cdd.Memory | Contents
         if isinstance(source, _cdd.Memory | bytes | bytearray | memoryview):
             if mmap:
                 raise ValueError("mmap is for files: what is in memory is read where it is")
             held, self._path = source, None
         else:
-            held = self._path = os.fsdecode(source)
+            held = self._path = arguments.path(source, "a path, bytes that hold a store, or a cdd.Memory")
         # A copy may be unpickled in another working directory.
         self._source = held if self._path is None else str(Path(self._path).absolute())
         self._options = {"verify": verify, "mmap": mmap, "max_chunk_bytes": max_chunk_bytes}
-        self._core = _cdd.Reader(held, verify, mmap, max_chunk_bytes)
+        try:
+            self._core = _cdd.Reader(held, verify, mmap, max_chunk_bytes)
+        except _cdd.TruncatedError:
+            self._explain_empty()
+            raise
         self._opened = None if self._path is None else _identity(self._source)
         self._dtype: DType | None = None
         self._row_shape: tuple[int, ...] = ()
@@ -138,6 +145,8 @@ class Reader(Opened, _cdd.Rows):
     def __repr__(self) -> str:
         if self.closed:
             return f"<cdd.Reader {self._name}, closed>"
+        if self._dtype is None:
+            return f"<cdd.Reader {self._name}, no rows yet, dtype and shape come with the first>"
         return f"<cdd.Reader {self._name}, shape {self.shape}, dtype {self._dtype}>"
 
     # ------------------------------------------------------------ reading
@@ -156,8 +165,8 @@ class Reader(Opened, _cdd.Rows):
 
     def _bounds(self, start: int, stop: int | None) -> tuple[int, int]:
         rows = self._core.rows
-        first = operator.index(start)  # NumPy's own numbers overflow
-        last = rows if stop is None else operator.index(stop)
+        first = arguments.index("start of read(start, stop, out)", start)  # NumPy's own numbers overflow
+        last = rows if stop is None else arguments.index("stop of read(start, stop, out)", stop)
         first += rows if first < 0 else 0
         last += rows if last < 0 else 0
         if not 0 <= first <= last <= rows:
@@ -266,14 +275,18 @@ class Reader(Opened, _cdd.Rows):
         count from the end; a window that is not within the store raises IndexError. `out`, `levels` and
         `features` are as in read().
         """
-        numbers = np.asarray(starts)
+        try:
+            numbers = np.asarray(starts)
+        except ValueError:  # lists of several lengths
+            numbers = np.empty((), object)
         if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
-            raise TypeError("starts is a sequence of row numbers")
+            raise TypeError(f"starts is a sequence of row numbers, not {arguments.shown(starts)}")
+        rows = arguments.size("rows", rows, 0, (1 << 63) - 1)
         numbers = row_numbers(numbers, self._core.rows)
         dtype = self.dtype
         if levels is not None or features is not None:
             read = partial(self._core.read_windows, numbers, rows)
-            lead = len(numbers), operator.index(rows)
+            lead = len(numbers), rows
             return read_part(read, dtype, self._item, self._row_shape, lead, levels, features, out)
         if out is None:
             block = np.empty((len(numbers), rows, *self._row_shape), self._item)
@@ -290,6 +303,7 @@ class Reader(Opened, _cdd.Rows):
 
     def _chunk_rows(self, number: int) -> tuple[int, int]:
         chunks = self._core.chunks
+        number = arguments.index("number of chunk()", number)
         if not -chunks <= number < chunks:
             raise IndexError(f"chunk {number} is not one of {chunks}")
         return self._core.chunk_rows(number % chunks)

@@ -39,7 +39,7 @@ def open(
     codec: str = "auto",
     profile: Literal["fast", "dense"] = "fast",
     level: int = 3,
-    chunk_bytes: int = 4096,
+    chunk_bytes: int | None = None,
     chunk_rows: int | None = None,
     durability: Literal["none", "commit", "batch", "always"] = "batch",
     float16: bool = False,
@@ -71,7 +71,8 @@ def open(source: Any, mode: str = "r", **options: Any) -> Reader | Writer:
                            the best by profile
         profile="fast"     what is best: "fast" weighs size against decoding time, "dense" is size alone
         level=3            of zstd, where it is used
-        chunk_bytes=4096   stored bytes of a chunk, about; smaller chunks: less to decode for a short window
+        chunk_bytes=None   stored bytes of a chunk, about, by default 4096; smaller chunks: less to decode for
+                           a short window
         chunk_rows=None    instead: rows of every chunk
         durability="batch" what survives a power cut, and how often the disk is synced: "none" never before
                            close(); "commit" at flush(); "batch" also every 64 chunks or second of appending;
@@ -97,7 +98,7 @@ def open(source: Any, mode: str = "r", **options: Any) -> Reader | Writer:
 
 
 def _check_options(mode: str, options: dict[str, Any]) -> None:
-    if mode not in _OPTIONS:
+    if not isinstance(mode, str) or mode not in _OPTIONS:
         raise ValueError(f'mode is "r", "w", "x" or "a", not {mode!r}')
     for name in options:
         if name in _OPTIONS[mode]:

@@ -1,6 +1,7 @@
 """How many cores large reads and appends may use."""
 
 from cdd import _cdd
+from cdd.arguments import size
 
 
 def set_threads(number: int) -> None:
@@ -10,9 +11,7 @@ def set_threads(number: int) -> None:
     calling thread. Short reads and appends always are. A forked process works in its calling thread until it
     calls this itself. Raises ValueError for a number that is negative or over 1024.
     """
-    if number < 0:
-        raise ValueError(f"{number} threads: at least 1, or 0 for the default")
-    _cdd.set_threads(number)
+    _cdd.set_threads(size("number", number, 0, 1024))
 
 
 def threads() -> int:

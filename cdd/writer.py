@@ -6,11 +6,14 @@ from typing import NamedTuple
 
 import numpy.typing as npt
 
-from cdd import _cdd
-from cdd.dtypes import DType, code_of, dtype_of, named, storable
+from cdd import _cdd, arguments
+from cdd.dtypes import DType, code_of, dtype_of, storable
 from cdd.opened import Opened
 
 Target = str | os.PathLike[str] | os.PathLike[bytes] | _cdd.Memory
+
+_CHUNK_BYTES = 4096
+_MAX_CHUNK = 0xFFFFFFFF
 
 
 class Float16Error(NamedTuple):
@@ -42,7 +45,7 @@ class Writer(Opened):
         codec: str = "auto",
         profile: str = "fast",
         level: int = 3,
-        chunk_bytes: int = 4096,
+        chunk_bytes: int | None = None,
         chunk_rows: int | None = None,
         durability: str = "batch",
         float16: bool = False,
@@ -52,37 +55,55 @@ class Writer(Opened):
         if mode not in ("w", "x", "a", "s"):  # "s" is save()'s: as "w", but replaces only with close()
             raise ValueError(f'mode is "w", "x" or "a" for a writer, not {mode!r}')
         for name, value in (("codec", codec), ("profile", profile), ("durability", durability)):
-            if not isinstance(value, str):
-                raise TypeError(f"{name} is a str, not {value!r}")
+            arguments.text(name, value)
+        if normalise is not None:
+            arguments.text("normalise", normalise)
+        size_scale = arguments.number("size_scale", size_scale)
+        float16 = arguments.flag("float16", float16)
+        level = arguments.size("level", level, 1, 22)
         if not isinstance(user_meta, bytes | bytearray | memoryview):
             raise TypeError(f"user_meta is bytes, not {type(user_meta).__name__}: encode it first")
         if (dtype is None) != (row_shape is None):
             raise ValueError(
                 "dtype and row_shape are given together, or neither: then the first append decides"
             )
-        if chunk_rows is not None and chunk_rows < 1:
-            raise ValueError(f"chunk_rows is {chunk_rows}, at least 1")
+        if chunk_rows is not None and chunk_bytes is not None:
+            raise ValueError(
+                f"chunk_rows ({chunk_rows}) and chunk_bytes ({chunk_bytes}) both set their size: give one"
+            )
+        if chunk_rows is not None:
+            chunk_rows = arguments.size("chunk_rows", chunk_rows, 1, _MAX_CHUNK)
+        if chunk_bytes is not None:
+            chunk_bytes = arguments.size("chunk_bytes", chunk_bytes, 1, _MAX_CHUNK)
         if not float16 and "f16" not in codec and (normalise is not None or size_scale != 1.0):
             raise ValueError("normalise and size_scale are options of float16=True")
         layout = None
         if dtype is not None and row_shape is not None:
-            layout = code_of(named(dtype)), tuple(row_shape)
-        self._path = None if isinstance(target, _cdd.Memory) else os.fsdecode(target)
-        self._core = _cdd.Writer(
-            target if isinstance(target, _cdd.Memory) else os.fsdecode(target),
-            mode,
-            layout,
-            user_meta,
-            codec,
-            profile,
-            level,
-            float16,
-            normalise,
-            size_scale,
-            chunk_bytes,
-            chunk_rows or 0,
-            durability,
-        )
+            layout = code_of(arguments.dtype_option(dtype)), arguments.row_shape_option(row_shape)
+        held: str | _cdd.Memory
+        if isinstance(target, _cdd.Memory):
+            held, self._path = target, None
+        else:
+            held = self._path = arguments.path(target, "a path or a cdd.Memory to be written")
+        try:
+            self._core = _cdd.Writer(
+                held,
+                mode,
+                layout,
+                user_meta,
+                codec,
+                profile,
+                level,
+                float16,
+                normalise,
+                size_scale,
+                chunk_bytes or _CHUNK_BYTES,
+                chunk_rows or 0,
+                durability,
+            )
+        except _cdd.TruncatedError:
+            self._explain_empty(': mode "w" replaces it')
+            raise
         if user_meta and self._core.user_meta != bytes(user_meta):
             self._core.close()
             raise ValueError(
@@ -103,7 +124,8 @@ class Writer(Opened):
         layout = self._core.layout
         if layout is not None and array.ndim and array.shape == layout[1]:
             raise ValueError(
-                f"append takes rows, of shape (n, *{layout[1]}): give one row as row[np.newaxis]"
+                f"append takes rows of shape {arguments.shape_of_rows(layout[1])}, not one of "
+                f"{array.shape}: append it as rows[None]"
             )
         self._core.append(code, array)
 
@@ -159,6 +181,8 @@ class Writer(Opened):
     def __repr__(self) -> str:
         if self.closed:
             return f"<cdd.Writer {self._name}, closed>"
+        if self.dtype is None:
+            return f"<cdd.Writer {self._name}, no rows yet, dtype and shape come with the first>"
         return f"<cdd.Writer {self._name}, {self.rows} rows of {self.row_shape} {self.dtype}>"
 
     def __reduce__(self) -> str:

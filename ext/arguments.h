@@ -34,7 +34,7 @@ inline constexpr Choice<Profile> kProfiles[] = {{"fast", Profile::Fast}, {"dense
 inline std::uint32_t size_of(const char* option, long long given) {
   constexpr long long kMost = 0xffffffff;
   if (given < 0 || given > kMost)
-    fail(ErrorCode::InvalidArgument, "%s is %lld, at most %lld", option, given, kMost);
+    fail(ErrorCode::InvalidArgument, "%s is %lld, 0 to %lld are allowed", option, given, kMost);
   return static_cast<std::uint32_t>(given);
 }
 
@@ -71,7 +71,7 @@ inline RowLayout layout_of(int dtype_code, const Py_ssize_t* dims, std::size_t c
   }
   for (std::size_t i = 0; i < count; ++i) {
     if (dims[i] < 0 || static_cast<std::uint64_t>(dims[i]) > kMaxChunkRawBytes) {
-      fail(ErrorCode::InvalidArgument, "dimension %zu of a row is %lld, at most 2^31", i + 1,
+      fail(ErrorCode::InvalidArgument, "dimension %zu of a row is %lld, 1 to 2^31 are allowed", i + 1,
            static_cast<long long>(dims[i]));
     }
     sizes[i] = static_cast<std::uint32_t>(dims[i]);

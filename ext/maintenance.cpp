@@ -25,7 +25,33 @@ struct Paths {
     if (PyErr_Occurred() == nullptr) output = path_of(output_object);
     return PyErr_Occurred() == nullptr;
   }
+
+  // Which of the two an error is about. One name may be a part of the other.
+  PyObject* named_by(const std::string& error) const {
+    const auto names = [&](const std::string& path) { return error.find(path) != std::string::npos; };
+    const bool is_source = source.size() > output.size() && names(source);
+    return !is_source && names(output) ? output_object : source_object;
+  }
 };
+
+// Runs `work` without the GIL. False with a Python exception set, which has the name of the right file.
+template <class Work>
+bool run(PyObject* module, const Paths& paths, Work&& work) {
+  std::exception_ptr error;
+  PyObject* filename = paths.source_object;
+  without_gil(state_of_module(module), nullptr, [&] {
+    try {
+      work();
+    } catch (const Error& failed) {
+      error = std::current_exception();
+      filename = paths.named_by(failed.what());
+    } catch (...) {
+      error = std::current_exception();
+    }
+  });
+  if (error) set_python_error(state_of_module(module), filename, error);
+  return !error;
+}
 
 PyObject* row_object(const std::optional<std::uint64_t>& row) {
   if (!row) Py_RETURN_NONE;
@@ -55,7 +81,7 @@ PyObject* repair(PyObject* module, PyObject* args) {
     return nullptr;
   }
   Salvage found;
-  const bool done = without_gil(state_of_module(module), paths.source_object, [&] {
+  const bool done = run(module, paths, [&] {
     found = repair_file(paths.source, paths.output, paths.replace != 0, max_chunk_bytes);
   });
   if (!done) return nullptr;
@@ -85,8 +111,8 @@ PyObject* truncate(PyObject* module, PyObject* args) {
       !paths.encode()) {
     return nullptr;
   }
-  const bool done = without_gil(state_of_module(module), paths.source_object,
-                                [&] { truncate_file(paths.source, paths.output, paths.replace != 0, rows); });
+  const bool done =
+      run(module, paths, [&] { truncate_file(paths.source, paths.output, paths.replace != 0, rows); });
   if (!done) return nullptr;
   Py_RETURN_NONE;
 }
@@ -105,7 +131,7 @@ PyObject* compact(PyObject* module, PyObject* args) {
     return nullptr;
   }
   Compacted sizes;
-  const bool done = without_gil(state_of_module(module), paths.source_object, [&] {
+  const bool done = run(module, paths, [&] {
     WriterOptions options;
     options.codec = codec;
     options.profile = choose("profile", profile, kProfiles);

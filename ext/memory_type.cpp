@@ -67,8 +67,15 @@ PyObject* memory_repr(PyObject* self) {
   return size < 0 ? nullptr : PyUnicode_FromFormat("<cdd.Memory, %zd bytes>", size);
 }
 
+PyObject* memory_reduce(PyObject*, PyObject*) {
+  PyErr_SetString(PyExc_TypeError,
+                  "a cdd.Memory cannot be pickled: bytes(memory) can, and cdd.open reads them");
+  return nullptr;
+}
+
 PyMethodDef methods[] = {
     {"__bytes__", memory_bytes, METH_NOARGS, "A copy of the stored bytes: what a file would hold."},
+    {"__reduce__", memory_reduce, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -72,17 +72,39 @@ def test_options_that_do_not_go_together(tmp_path: Path) -> None:
     layout = {"dtype": "f4", "row_shape": (50, 3)}
     for options, match in (
         ({"float16": True, "codec": "zstd", **layout}, "zstd.*float16"),
-        ({"float16": True, "dtype": "f8", "row_shape": (50, 3)}, "float16"),
+        (
+            {"float16": True, "dtype": "f8", "row_shape": (50, 3)},
+            r"float16 needs rows of float32 .*, not of float64 \(50, 3\)",
+        ),
         ({"float16": True, "normalise": "max"}, 'normalise is one of "mid", not "max"'),
         ({"float16": True, "size_scale": 0.0}, "size_scale"),
         ({"float16": True, "size_scale": float("nan")}, "size_scale"),
         ({"normalise": "mid"}, "float16"),
         ({"size_scale": 2.0}, "float16"),
         ({"codec": "gzip"}, 'unknown codec "gzip", known are auto, raw'),
-        ({"codec": "okx_ob_f32", "dtype": "f8", "row_shape": (3,)}, "cannot hold"),
+        (
+            {"codec": "okx_ob_f32", "dtype": "f8", "row_shape": (3,)},
+            r'codec "okx_ob_f32" takes rows of float32 \(50, 3\): it cannot hold rows of float64 \(3,\)',
+        ),
+        (
+            {"codec": "levels", "dtype": "f8", "row_shape": (3,)},
+            r'"levels" takes rows of \(levels, features\) .* 4 or 8 bytes.* rows of float64 \(3,\)',
+        ),
+        (
+            {"codec": "generic_ob+lz4", "dtype": "u1", "row_shape": (3, 2)},
+            r'"generic_ob\+lz4" takes rows of .* 2, 4 or 8 bytes: .* rows of uint8 \(3, 2\)',
+        ),
+        (
+            {"float16": True, "dtype": "f4", "row_shape": ()},
+            r"float16 needs rows of float32 \(levels, features\), not of float32 \(\)",
+        ),
+        (
+            {"float16": True, "codec": "generic_ob", "dtype": "f2", "row_shape": (3, 2)},
+            r"float16 needs .*, not of float16 \(3, 2\)",
+        ),
         ({"profile": "small"}, 'profile is one of "fast", "dense"'),
-        ({"level": 0}, "level 0"),
-        ({"level": 23}, "level 23"),
+        ({"level": 0}, "level is 0, 1 to 22"),
+        ({"level": 23}, "level is 23, 1 to 22"),
     ):
         with pytest.raises(ValueError, match=match):
             cdd.open(path, "w", **options)

@@ -90,9 +90,39 @@ def test_parts_that_are_none(reader: cdd.Reader) -> None:
                 reader.read(0, 5, out=out, levels=levels, features=0)
     with (
         cdd.open(cdd_of(np.arange(10.0))) as flat,
-        pytest.raises(ValueError, match=r"levels and features .*N"),
+        pytest.raises(ValueError, match=r"of \(n, levels, features\) stores, this one is \(n,\)$"),
     ):
         flat.read(0, 5, levels=0)
+    with (
+        cdd.open(cdd_of(np.ones((10, 5)))) as series,
+        pytest.raises(ValueError, match=r"this one is \(n, 5\)$"),
+    ):
+        series.read(0, 5, features=3)
+
+
+@pytest.mark.parametrize(
+    ("part", "match"),
+    [
+        ({"levels": 50}, "^index 50 is not one of 50 levels$"),
+        ({"levels": [0, 60]}, "^index 60 is not one of 50 levels$"),
+        ({"levels": np.array([0, -51])}, "^index -51 is not one of 50 levels$"),
+        ({"levels": [True, False]}, "^the mask has 2 items for 50 levels$"),
+        ({"features": 3}, "^index 3 is not one of 3 features$"),
+        ({"features": [0, 3]}, "^index 3 is not one of 3 features$"),
+        (
+            {"features": "price"},
+            "^features are picked by a number, a slice, or a list of numbers or bools, not 'price'$",
+        ),
+        ({"levels": 1.5}, r"^levels are picked by .*, not 1\.5$"),
+        ({"levels": [[0]]}, r"^levels are picked by .*, not \[\[0\]\]$"),
+    ],
+    ids=repr,
+)
+def test_the_text_of_parts_that_are_none(reader: cdd.Reader, part: dict[str, object], match: str) -> None:
+    with pytest.raises(IndexError, match=match):
+        reader.read(0, 5, **part)
+    with pytest.raises(IndexError, match=match):
+        reader.read_windows([0], 5, **part)
 
 
 def cdd_of(rows: np.ndarray) -> cdd.Memory:
@@ -138,5 +168,5 @@ def test_keys(reader: cdd.Reader, book: np.ndarray, key: tuple[object, ...]) -> 
 
 @pytest.mark.parametrize("key", [(slice(3, 9), 50), (slice(3, 9), -51, 0), (slice(3, 9), 0, 3), (0, 0, 0, 0)])
 def test_keys_that_are_none(reader: cdd.Reader, key: tuple[object, ...]) -> None:
-    with pytest.raises(IndexError):
+    with pytest.raises(IndexError, match=r"not one of (50 in dimension 1|3 in dimension 2)$|^too many"):
         reader[key]

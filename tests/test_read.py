@@ -208,11 +208,22 @@ def test_windows(reader: cdd.Reader, book: np.ndarray) -> None:
             reader.read_windows(starts, 10)
     with pytest.raises(ValueError, match=r"\(2, 10, 50, 3\).*\(1, 10, 50, 3\)"):
         reader.read_windows([0], 10, out=np.empty((2, 10, 50, 3), np.float32))
-    for starts in (3, [[3]], [0.5], "abc"):
-        with pytest.raises(TypeError, match="row numbers"):
+    for starts, came in (
+        (3, "3"),
+        ([[3], [4, 5]], r"\[\[3\], \[4, 5\]\]"),
+        ([[3]], r"\[\[3\]\]"),
+        ([0.5], r"\[0\.5\]"),
+        ("abc", "'abc'"),
+    ):
+        with pytest.raises(TypeError, match=f"starts is a sequence of row numbers, not {came}$"):
             reader.read_windows(starts, 10)
-    with pytest.raises((TypeError, ValueError, OverflowError)):
+    with pytest.raises(TypeError, match=r"an array of float64 and shape \(2,\)$"):
+        reader.read_windows(np.zeros(2), 10)
+    with pytest.raises(ValueError, match="rows is -1, 0 to"):
         reader.read_windows([0], -1)
+    with pytest.raises(TypeError, match=r"rows is an integer, not 2\.5"):
+        reader.read_windows([0], 2.5)  # type: ignore[call-overload]
+    same(reader.read_windows([0], np.int64(3)), book[None, :3])
     with pytest.raises(IndexError):
         reader.read_windows(np.array([2**64 - 1], np.uint64), 1)
 

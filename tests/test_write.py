@@ -129,7 +129,7 @@ def test_rows_of_another_kind_change_nothing(tmp_path: Path) -> None:
             writer.append(rows.astype(np.float64))
         with pytest.raises(ValueError, match=r"\(50, 3\).*\(50, 2\)"):
             writer.append(rows[:, :, :2])
-        with pytest.raises(ValueError, match=r"\(50, 3\).*row\[np.newaxis\]"):
+        with pytest.raises(ValueError, match=r"of shape \(n, 50, 3\), not one of \(50, 3\).*rows\[None\]"):
             writer.append(rows[0])
         with pytest.raises(ValueError, match="scalar"):
             writer.append(np.float32(1))

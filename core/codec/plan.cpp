@@ -53,6 +53,24 @@ bool is_named(std::string_view name, bool exact, const NamedPlan& plan) {
   return exact ? plan.name == name : codec_part(plan.name) == name;
 }
 
+// What the codecs take that do not take everything.
+const char* taken_by(std::string_view codec) {
+  if (codec.starts_with("okx_ob")) return "float32 (50, 3)";
+  if (codec == "generic_ob") return "(levels, features) with items of 2, 4 or 8 bytes";
+  return "(levels, features) with items of 4 or 8 bytes, at most (4096, 64)";
+}
+
+[[noreturn]] void fail_unsuited(std::string_view name, const RowLayout& layout,
+                                const Float16Options& float16) {
+  const std::string given = to_string(layout);
+  if (float16.enabled && codec_part(name) != "okx_ob_f16") {
+    fail(ErrorCode::InvalidArgument, "float16 needs rows of float32 (levels, features), not of %s",
+         given.c_str());
+  }
+  fail(ErrorCode::InvalidArgument, "codec \"%.*s\" takes rows of %s: it cannot hold rows of %s",
+       static_cast<int>(name.size()), name.data(), taken_by(codec_part(name)), given.c_str());
+}
+
 }  // namespace
 
 std::vector<ChunkPlan> plans_for(std::string_view name, const RowLayout& layout, int level,
@@ -62,10 +80,12 @@ std::vector<ChunkPlan> plans_for(std::string_view name, const RowLayout& layout,
   if (codec_part(name) == "okx_ob_f16") cast.enabled = true;  // the name asks for it
   const bool can_cast =
       name == "auto" || codec_part(name) == "okx_ob_f16" || codec_part(name) == "generic_ob";
-  if (cast.enabled && (!can_cast || layout.dtype().kind() != Kind::Float32)) {
-    fail(ErrorCode::InvalidArgument, "codec \"%.*s\" cannot store this dtype as float16",
+  if (cast.enabled && !can_cast) {
+    fail(ErrorCode::InvalidArgument,
+         "codec \"%.*s\" does not store float16; \"auto\", \"okx_ob_f16\" and \"generic_ob\" do",
          static_cast<int>(name.size()), name.data());
   }
+  if (cast.enabled && layout.dtype().kind() != Kind::Float32) fail_unsuited(name, layout, cast);
   const bool exact =
       std::ranges::any_of(kNamedPlans, [&](const NamedPlan& plan) { return plan.name == name; });
   std::vector<ChunkPlan> plans;
@@ -75,10 +95,7 @@ std::vector<ChunkPlan> plans_for(std::string_view name, const RowLayout& layout,
     if (name == "auto" ? !suits_auto(plan, layout, cast.enabled) : !is_named(name, exact, plan)) continue;
     if (codec->accepts(layout)) plans.push_back({codec, plan.compressor, level, plan.byte_planes, cast});
   }
-  if (plans.empty()) {
-    fail(ErrorCode::InvalidArgument, "codec \"%.*s\" cannot hold rows of this dtype and shape",
-         static_cast<int>(name.size()), name.data());
-  }
+  if (plans.empty()) fail_unsuited(name, layout, cast);
   return plans;
 }
 

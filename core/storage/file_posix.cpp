@@ -92,7 +92,7 @@ std::optional<struct stat> check_regular(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
     const int error = errno;
-    if (::lstat(path.c_str(), &info) == 0) fail_io(error, "cannot follow the link %s", path.c_str());
+    if (::lstat(path.c_str(), &info) == 0) fail_io(error, "cannot follow %s, a link", path.c_str());
     return std::nullopt;
   }
   if (S_ISDIR(info.st_mode)) fail_io(EISDIR, "cannot open %s", path.c_str());
