@@ -208,7 +208,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     compact.add_argument("--level", type=int, default=3, metavar="N", help="of zstd (default: 3)")
     compact.add_argument(
-        "--chunk-bytes", type=int, default=4096, metavar="N", help="stored bytes of a chunk (default: 4096)"
+        "--chunk-bytes", type=int, metavar="N", help="stored bytes of a chunk (default: 4096)"
     )
     compact.add_argument("--chunk-rows", type=int, metavar="N", help="instead: rows of a chunk")
     return parser

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from cdd import _cdd
+from cdd import _cdd, arguments
 from cdd.reader import Reader
 
 Name = str | os.PathLike[str]
@@ -195,7 +195,7 @@ def compact(
     codec: str = "auto",
     profile: str = "dense",
     level: int = 3,
-    chunk_bytes: int = 4096,
+    chunk_bytes: int | None = None,
     chunk_rows: int | None = None,
     overwrite: bool = False,
 ) -> tuple[int, int]:
@@ -205,12 +205,14 @@ def compact(
     stays. Rows do not change; float16 storage is not made again, so files that have it may grow. The options
     are those of cdd.open(path, "w"); chunk_rows is by default what the file was created with.
 
-    Raises ValueError for a codec that would round rows (okx_ob_f16), what reading raises for a damaged file, which then stays as it is, and BlockingIOError when a
-    writer has the file open.
+    Raises ValueError for a codec that would round rows (okx_ob_f16), what reading raises for a damaged file,
+    which then stays as it is, and BlockingIOError when a writer has the file open.
     """
     source, target, replace = _target(path, output, overwrite)
     in_place = output is None
-    options: tuple[Any, ...] = (codec, profile, level, chunk_bytes, chunk_rows or 0)
+    level = arguments.size("level", level, 1, 22)
+    size = arguments.chunk_size(chunk_bytes, chunk_rows)
+    options = arguments.text("codec", codec), arguments.text("profile", profile), level, *size
     with _same_mode(source, target):
         return _cdd.compact(source, target, replace, in_place, *options)
 

@@ -12,8 +12,6 @@ from cdd.opened import Opened
 
 Target = str | os.PathLike[str] | os.PathLike[bytes] | _cdd.Memory
 
-_CHUNK_BYTES = 4096
-_MAX_CHUNK = 0xFFFFFFFF
 
 
 class Float16Error(NamedTuple):
@@ -67,14 +65,7 @@ class Writer(Opened):
             raise ValueError(
                 "dtype and row_shape are given together, or neither: then the first append decides"
             )
-        if chunk_rows is not None and chunk_bytes is not None:
-            raise ValueError(
-                f"chunk_rows ({chunk_rows}) and chunk_bytes ({chunk_bytes}) both set their size: give one"
-            )
-        if chunk_rows is not None:
-            chunk_rows = arguments.size("chunk_rows", chunk_rows, 1, _MAX_CHUNK)
-        if chunk_bytes is not None:
-            chunk_bytes = arguments.size("chunk_bytes", chunk_bytes, 1, _MAX_CHUNK)
+        stored_bytes, rows = arguments.chunk_size(chunk_bytes, chunk_rows)
         if not float16 and "f16" not in codec and (normalise is not None or size_scale != 1.0):
             raise ValueError("normalise and size_scale are options of float16=True")
         layout = None
@@ -97,8 +88,8 @@ class Writer(Opened):
                 float16,
                 normalise,
                 size_scale,
-                chunk_bytes or _CHUNK_BYTES,
-                chunk_rows or 0,
+                stored_bytes,
+                rows,
                 durability,
             )
         except _cdd.TruncatedError:

@@ -61,8 +61,8 @@ Header parse_blobs(const Storage& storage, Bytes metadata_blob, Bytes user_blob)
     if (user_blob.empty()) return header;
     const std::uint64_t bytes = zstd_content_bytes(user_blob);
     if (bytes > kMaxUserMetaBytes) {
-      fail(ErrorCode::Corrupt, "user metadata of %llu bytes, at most %u", static_cast<unsigned long long>(bytes),
-           kMaxUserMetaBytes);
+      fail(ErrorCode::Corrupt, "user metadata of %llu bytes, at most %u",
+           static_cast<unsigned long long>(bytes), kMaxUserMetaBytes);
     }
     header.user_meta.resize(static_cast<std::size_t>(bytes));
     decompress_blob(user_blob, header.user_meta, "user metadata");

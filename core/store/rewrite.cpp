@@ -100,7 +100,8 @@ void copy_first_rows(const std::string& path, std::uint64_t rows, const std::sha
 void check_lossless(const WriterOptions& options) {
   const auto plans = plans_for(options.codec, options.layout, options.level, options.float16);
   if (std::ranges::any_of(plans, [](const ChunkPlan& plan) { return plan.float16.enabled; })) {
-    fail(ErrorCode::InvalidArgument, "codec \"%s\" would store rows as float16, and compacting keeps them as they are",
+    fail(ErrorCode::InvalidArgument,
+         "codec \"%s\" would store rows as float16, and compacting keeps them as they are",
          options.codec.c_str());
   }
 }
