@@ -13,7 +13,6 @@ from cdd.opened import Opened
 Target = str | os.PathLike[str] | os.PathLike[bytes] | _cdd.Memory
 
 
-
 class Float16Error(NamedTuple):
     """The largest errors that storing as float16 made."""
 
