@@ -370,20 +370,6 @@ def test_compact_into_another_file(path: Path, tmp_path: Path) -> None:
     expect_store(path, ROWS)
 
 
-@pytest.mark.parametrize("codec", ["okx_ob_f16", "okx_ob_f16+zstd", "okx_ob_f16+lz4"])
-def test_compact_never_rounds(codec: str, tmp_path: Path) -> None:
-    path, other = tmp_path / "books.cdd", tmp_path / "other.cdd"
-    books = np.random.default_rng(0).random((300, 50, 3), np.float32)
-    cdd.save(path, books)
-    before = path.read_bytes()
-    for output in (None, other):
-        with pytest.raises(ValueError, match=r"okx_ob_f16.*float16"):
-            cdd.compact(path, output, codec=codec)
-    assert main(["compact", str(path), "--codec", codec]) == 1
-    assert path.read_bytes() == before
-    assert not other.exists()
-
-
 def test_compact_of_a_damaged_file_changes_nothing(path: Path) -> None:
     damage(path, 50)
     before = path.read_bytes()

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import cdd
+from cdd.__main__ import main
 
 RNG = np.random.default_rng(9)
 BOOKS = {
@@ -148,3 +149,17 @@ def test_the_mid_is_that_of_the_innermost_levels(order: int) -> None:
     best = abs(book[0, :, 0] - 1004) < 5
     assert best.sum() == 2
     assert abs(found[:, best, 0] - book[:, best, 0]).max() < 0.003
+
+
+@pytest.mark.parametrize("codec", ["okx_ob_f16", "okx_ob_f16+zstd", "okx_ob_f16+lz4"])
+def test_compact_never_rounds(codec: str, tmp_path: Path) -> None:
+    path, other = tmp_path / "books.cdd", tmp_path / "other.cdd"
+    books = np.random.default_rng(0).random((300, 50, 3), np.float32)
+    cdd.save(path, books)
+    before = path.read_bytes()
+    for output in (None, other):
+        with pytest.raises(ValueError, match=r"okx_ob_f16.*float16"):
+            cdd.compact(path, output, codec=codec)
+    assert main(["compact", str(path), "--codec", codec]) == 1
+    assert path.read_bytes() == before
+    assert not other.exists()
