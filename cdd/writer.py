@@ -164,7 +164,8 @@ class Writer(Opened):
         if core is None or core.closed:
             return
         try:
-            warnings.warn(f"unclosed {self!r}", ResourceWarning, stacklevel=2, source=self)
+            # Not its repr: an interpreter that ends can no longer make dtypes.
+            warnings.warn(f"unclosed <cdd.Writer {self._name}>", ResourceWarning, stacklevel=2, source=self)
         finally:
             core.close()
 
