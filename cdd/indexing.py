@@ -53,8 +53,7 @@ class Run(NamedTuple):
 
 def run_of(pick: Pick, size: int, what: str) -> Run:
     """The run of one dimension's key; `what` names the dimension. Raises IndexError as NumPy does."""
-    allowed = f"{what} are picked by a number, a slice, or a list of numbers or bools"
-    key = slice(None) if pick is None else _normal(pick, allowed)
+    key = slice(None) if pick is None else _normal(pick, what)
     if isinstance(key, int):
         number = key + size if key < 0 else key
         if not 0 <= number < size:
@@ -69,11 +68,11 @@ def run_of(pick: Pick, size: int, what: str) -> Run:
     if key is Ellipsis:
         return Run(0, size, slice(None))
     if key.ndim != 1:
-        raise IndexError(f"{allowed}, not {shown(pick)}")
-    if key.dtype == bool and len(key) != size:
-        raise IndexError(f"the mask has {len(key)} items for {size} {what}")
-    outside = key[(key < -size) | (key >= size)] if key.dtype != bool else key[:0]
-    if outside.size:
+        raise _no_index(pick, what)
+    if key.dtype == bool:
+        if len(key) != size:
+            raise IndexError(f"the mask has {len(key)} items for {size} {what}")
+    elif (outside := key[(key < -size) | (key >= size)]).size:
         raise IndexError(f"index {outside[0]} is not one of {size} {what}")
     found = np.arange(size)[key]
     if found.size == 0:
@@ -120,10 +119,15 @@ def _select_rows(key: Any, shape: tuple[int, ...]) -> tuple[range | Array, tuple
     return range(shape[0]), tuple(keys), not keys
 
 
-_INDICES = "indices are integers, slices, ..., None, and arrays of integers or bools"
+def _no_index(key: Any, what: str) -> IndexError:
+    if not what:
+        allowed = "indices are integers, slices, ..., None, and arrays of integers or bools"
+    else:
+        allowed = f"{what} are picked by a number, a slice, or a list of numbers or bools"
+    return IndexError(f"{allowed}, not {shown(key)}")
 
 
-def _normal(key: Any, allowed: str = _INDICES) -> Any:
+def _normal(key: Any, what: str = "") -> Any:
     """A slice, int, None, Ellipsis, or an array of integers or bools."""
     if key is None or key is Ellipsis or isinstance(key, slice):
         return key
@@ -136,7 +140,7 @@ def _normal(key: Any, allowed: str = _INDICES) -> Any:
     if array.size == 0 and not isinstance(key, np.ndarray):
         array = array.astype(np.intp)
     if array.dtype.kind not in "iub":
-        raise IndexError(f"{allowed}, not {shown(key)}")
+        raise _no_index(key, what)
     return array
 
 

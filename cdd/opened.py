@@ -1,6 +1,5 @@
 """What a reader and a writer have in common: a store that is open, and its end."""
 
-from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Self
 
@@ -32,11 +31,6 @@ class Opened:
     @property
     def _name(self) -> str:
         return "<memory>" if self._path is None else repr(self._path)
-
-    def _explain_empty(self, remedy: str = "") -> None:
-        """Raises what says so where a file that was found too short has no bytes at all."""
-        if self._path is not None and Path(self._path).stat().st_size == 0:
-            raise _cdd.TruncatedError(f"{self._name} has 0 bytes, which is no store{remedy}") from None
 
     def close(self) -> None:
         """Lets go of the store."""

@@ -73,11 +73,7 @@ class Reader(Opened, _cdd.Rows):
         # A copy may be unpickled in another working directory.
         self._source = held if self._path is None else str(Path(self._path).absolute())
         self._options = {"verify": verify, "mmap": mmap, "max_chunk_bytes": max_chunk_bytes}
-        try:
-            self._core = _cdd.Reader(held, verify, mmap, max_chunk_bytes)
-        except _cdd.TruncatedError:
-            self._explain_empty()
-            raise
+        self._core = _cdd.Reader(held, verify, mmap, max_chunk_bytes)
         self._opened = None if self._path is None else _identity(self._source)
         self._dtype: DType | None = None
         self._row_shape: tuple[int, ...] = ()

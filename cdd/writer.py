@@ -75,25 +75,21 @@ class Writer(Opened):
             held, self._path = target, None
         else:
             held = self._path = arguments.path(target, "a path or a cdd.Memory to be written")
-        try:
-            self._core = _cdd.Writer(
-                held,
-                mode,
-                layout,
-                user_meta,
-                codec,
-                profile,
-                level,
-                float16,
-                normalise,
-                size_scale,
-                stored_bytes,
-                rows,
-                durability,
-            )
-        except _cdd.TruncatedError:
-            self._explain_empty(': mode "w" replaces it')
-            raise
+        self._core = _cdd.Writer(
+            held,
+            mode,
+            layout,
+            user_meta,
+            codec,
+            profile,
+            level,
+            float16,
+            normalise,
+            size_scale,
+            stored_bytes,
+            rows,
+            durability,
+        )
         if user_meta and self._core.user_meta != bytes(user_meta):
             self._core.close()
             raise ValueError(

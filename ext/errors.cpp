@@ -11,32 +11,10 @@ namespace {
 // Texts may hold a path in any bytes.
 Ref text_of(const char* text) { return Ref(PyUnicode_DecodeFSDefault(text)); }
 
-// The text without the name, which OSError itself puts behind it. Null with a Python exception set.
-Ref without_name(Ref text, PyObject* filename) {
-  if (!text || filename == nullptr) return text;
-  const Py_ssize_t begin = PyUnicode_Find(text.get(), filename, 0, PY_SSIZE_T_MAX, 1);
-  const Py_ssize_t size = PyUnicode_GetLength(filename);
-  if (begin == -2 || size < 0) return {};
-  if (begin < 0 || size == 0) return text;
-  // It may be no more than the beginning of another name.
-  const Py_ssize_t end = begin + size;
-  if (end < PyUnicode_GetLength(text.get())) {
-    const Py_UCS4 next = PyUnicode_ReadChar(text.get(), end);
-    if (next != ' ' && next != ':') return text;
-  }
-  const Ref it(PyUnicode_FromString("the file"));
-  return it ? Ref(PyUnicode_Replace(text.get(), filename, it.get(), 1)) : Ref();
-}
-
-// The text with the name, where it does not have it yet.
-Ref with_name(Ref text, PyObject* filename) {
-  if (!text || filename == nullptr || PyUnicode_Contains(text.get(), filename) != 0) return text;
-  return Ref(PyUnicode_FromFormat("%U: %R", text.get(), filename));
-}
-
 void set_os_error(const Error& error, PyObject* filename) {
   const Ref number(PyLong_FromLong(error.os_errno()));
-  const Ref text = without_name(text_of(error.what()), filename);
+  // OSError itself puts the name behind the text.
+  const Ref text = text_of(filename == nullptr ? error.what() : error.text_without_path().c_str());
   if (!number || !text) return;
   // OSError itself picks the subclass: FileNotFoundError, BlockingIOError, ...
   const Ref made(PyObject_CallFunctionObjArgs(PyExc_OSError, number.get(), text.get(), filename, nullptr));
@@ -61,9 +39,8 @@ void set_cdd_error(PyObject* type, const Error& error) {
 
 void set_core_error(const ModuleState& state, PyObject* filename, const Error& error) {
   switch (error.code()) {
-    case ErrorCode::Closed:
-      return PyErr_SetObject(PyExc_ValueError, with_name(text_of(error.what()), filename).get());
     case ErrorCode::InvalidArgument:
+    case ErrorCode::Closed:
       return PyErr_SetObject(PyExc_ValueError, text_of(error.what()).get());
     case ErrorCode::OutOfRange:
       return PyErr_SetObject(PyExc_IndexError, text_of(error.what()).get());

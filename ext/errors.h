@@ -15,9 +15,9 @@ namespace cdd::ext {
 // Sets the Python exception for `error`. `filename` may be null.
 void set_python_error(const ModuleState& state, PyObject* filename, const std::exception_ptr& error) noexcept;
 
-// Runs `work` without the GIL. False with a Python exception set.
+// Runs `work` without the GIL. False with a Python exception set. `filename` is looked at after the work.
 template <class Work>
-bool without_gil(const ModuleState& state, PyObject* filename, Work&& work) noexcept {
+bool without_gil(const ModuleState& state, PyObject* const& filename, Work&& work) noexcept {
   std::exception_ptr error;
   {
     const GilRelease released;

@@ -25,32 +25,20 @@ struct Paths {
     if (PyErr_Occurred() == nullptr) output = path_of(output_object);
     return PyErr_Occurred() == nullptr;
   }
-
-  // Which of the two an error is about. One name may be a part of the other.
-  PyObject* named_by(const std::string& error) const {
-    const auto names = [&](const std::string& path) { return error.find(path) != std::string::npos; };
-    const bool is_source = source.size() > output.size() && names(source);
-    return !is_source && names(output) ? output_object : source_object;
-  }
 };
 
-// Runs `work` without the GIL. False with a Python exception set, which has the name of the right file.
+// Runs `work` without the GIL. False with a Python exception set, which has the name of the file it is about.
 template <class Work>
 bool run(PyObject* module, const Paths& paths, Work&& work) {
-  std::exception_ptr error;
   PyObject* filename = paths.source_object;
-  without_gil(state_of_module(module), nullptr, [&] {
+  return without_gil(state_of_module(module), filename, [&] {
     try {
       work();
-    } catch (const Error& failed) {
-      error = std::current_exception();
-      filename = paths.named_by(failed.what());
-    } catch (...) {
-      error = std::current_exception();
+    } catch (const Error& error) {
+      if (error.path() == paths.output) filename = paths.output_object;
+      throw;
     }
   });
-  if (error) set_python_error(state_of_module(module), filename, error);
-  return !error;
 }
 
 PyObject* row_object(const std::optional<std::uint64_t>& row) {

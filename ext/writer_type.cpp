@@ -114,7 +114,7 @@ std::shared_ptr<Writer> open_memory(MemoryObject& memory, Mode mode, const Write
   // Replaced between the two: then the lock is that of a store nobody has any more.
   if (memory.storage.get() != old) return open_memory(memory, mode, options);
   const bool is_new = locked->size() == 0;
-  if (mode == Mode::Create && !is_new) fail_io(EEXIST, "cannot create a store in this Memory");
+  if (mode == Mode::Create && !is_new) fail_io(EEXIST, locked->name(), "cannot create %s");
   if (mode == Mode::Append && !is_new) return Writer::open(std::move(locked), options);
   const auto fresh = std::make_shared<MemoryStorage>();
   std::shared_ptr<Writer> writer = Writer::create(MemoryStorage::lock_for_writing(fresh), options);

@@ -60,9 +60,13 @@ def test_what_is_no_store(tmp_path: Path, mmap: bool | None) -> None:
     with pytest.raises(cdd.FormatError, match="not a cdd file"):
         cdd.open(other, mmap=mmap)
     other.write_bytes(b"")
-    with pytest.raises(cdd.TruncatedError, match=r"other\.cdd' has 0 bytes, which is no store$"):
+    with pytest.raises(
+        cdd.TruncatedError, match=r'other\.cdd has 0 bytes, which is no store: mode "w" replaces it$'
+    ):
         cdd.open(other, mmap=mmap)
-    with pytest.raises(cdd.TruncatedError, match=r'has 0 bytes, which is no store: mode "w" replaces it$'):
+    with pytest.raises(
+        cdd.TruncatedError, match=r'other\.cdd has 0 bytes, which is no store: mode "w" replaces it$'
+    ):
         cdd.open(other, "a")
     assert other.read_bytes() == b""
 

@@ -154,9 +154,10 @@ def test_references(reader: cdd.Reader, array: np.ndarray) -> None:
         assert outcome(lambda: reader.read(3, 12, out[:4])) is ValueError
         assert outcome(lambda: reader.read(3, ROWS + 1)) is IndexError
         assert len(reader.read(3, 12)) == len(reader[3:12]) == 9
-    # What is lost is lost in each round. Counts of objects that never die (a dtype, from 3.14 on) may drift.
-    drift = [abs(sys.getrefcount(each) - count) for each, count in zip(held, before, strict=True)]
-    assert max(drift) < rounds
+    after = [sys.getrefcount(each) for each in held]
+    # Counts of what never dies (a dtype, from 3.14 on) mean nothing, and drift.
+    allowed = [rounds - 1 if count >= 1 << 30 else 0 for count in before]
+    assert all(abs(a - b) <= most for a, b, most in zip(after, before, allowed, strict=True))
 
 
 def test_states_of_a_reader(array: np.ndarray) -> None:

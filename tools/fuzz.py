@@ -51,6 +51,8 @@ def fuzz_target(name: str, corpus: str, seconds: int) -> Result:
 def fuzz(seconds: int, only: list[str]) -> None:
     """These targets, or all, in `seconds` together, as many at once as there are cores."""
     targets: dict[str, str] = dict(re.findall(r"(\S+) (\S+)", output(str(PROGRAM))))
+    if not targets:
+        fail(f"{PROGRAM} names no targets")
     for name in only:
         if name not in targets:
             fail(f"no fuzz target is called {name}; there are {', '.join(targets)}")

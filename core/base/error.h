@@ -26,11 +26,14 @@ class Error : public std::exception {
  public:
   static constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
 
-  Error(ErrorCode code, int os_errno, std::string text)
-      : code_(code), os_errno_(os_errno), text_(std::move(text)) {}
+  Error(ErrorCode code, std::string text) : code_(code), text_(std::move(text)) {}
+  Error(int os_errno, const std::string& path, const char* what);  // as fail_io() says
 
   ErrorCode code() const noexcept { return code_; }
+  // Io only: the system's number, the file, and the text without its name.
   int os_errno() const noexcept { return os_errno_; }
+  const std::string& path() const noexcept { return path_; }
+  const std::string& text_without_path() const noexcept { return text_without_path_; }
   std::uint64_t chunk() const noexcept { return chunk_; }
   std::uint64_t offset() const noexcept { return offset_; }
   const char* what() const noexcept override { return text_.c_str(); }
@@ -40,10 +43,10 @@ class Error : public std::exception {
 
  private:
   ErrorCode code_;
-  int os_errno_;
+  int os_errno_ = 0;
   std::uint64_t chunk_ = kNowhere;
   std::uint64_t offset_ = kNowhere;
-  std::string text_;
+  std::string text_, text_without_path_, path_;
 };
 
 #if defined(__MINGW32__)
@@ -58,7 +61,7 @@ class Error : public std::exception {
 // Throws Error with printf-style text. Out of line, so that the checks around it stay small.
 [[noreturn]] void fail(ErrorCode code, const char* format, ...) CDD_PRINTF(2, 3);
 
-// Throws Error{Io} for a failed system call: "<what>: <strerror>".
-[[noreturn]] void fail_io(int os_errno, const char* format, ...) CDD_PRINTF(2, 3);
+// Throws Error{Io} for a failed system call: "<what>: <strerror>", with the path where `what` has "%s".
+[[noreturn]] void fail_io(int os_errno, const std::string& path, const char* what);
 
 }  // namespace cdd

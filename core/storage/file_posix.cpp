@@ -38,21 +38,23 @@ auto retry(Call&& call) {
 
 int open_or_fail(const std::string& path, int flags) {
   const int fd = retry([&] { return ::open(path.c_str(), flags | O_CLOEXEC, 0666); });
-  if (fd < 0) fail_io(errno, "cannot open %s", path.c_str());
+  if (fd < 0) fail_io(errno, path, "cannot open %s");
   return fd;
 }
 
 off_t checked_offset(std::uint64_t offset, const std::string& path) {
   if (offset > static_cast<std::uint64_t>(std::numeric_limits<off_t>::max())) {
-    fail_io(EFBIG, "offset 0x%llx in %s", static_cast<unsigned long long>(offset), path.c_str());
+    char text[48];
+    std::snprintf(text, sizeof text, "offset 0x%llx in %%s", static_cast<unsigned long long>(offset));
+    fail_io(EFBIG, path, text);
   }
   return static_cast<off_t>(offset);
 }
 
 void lock_or_fail(int fd, const std::string& path, int kind = LOCK_EX) {
   if (retry([&] { return ::flock(fd, kind | LOCK_NB); }) == 0) return;
-  if (errno == EAGAIN) fail_io(errno, "another writer has %s open", path.c_str());
-  fail_io(errno, "cannot lock %s", path.c_str());
+  if (errno == EAGAIN) fail_io(errno, path, "another writer has %s open");
+  fail_io(errno, path, "cannot lock %s");
 }
 
 // The handles that hold locks. A lock belongs to the open file, and a forked child has that, too: it closes
@@ -81,7 +83,7 @@ void forget_locked(int& handle) {
 bool is_still_named(int fd, const std::string& path) {
   struct stat held {};
   struct stat named {};
-  if (::fstat(fd, &held) != 0) fail_io(errno, "cannot stat %s", path.c_str());
+  if (::fstat(fd, &held) != 0) fail_io(errno, path, "cannot stat %s");
   if (::stat(path.c_str(), &named) != 0) return false;
   return held.st_dev == named.st_dev && held.st_ino == named.st_ino;
 }
@@ -92,11 +94,11 @@ std::optional<struct stat> check_regular(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
     const int error = errno;
-    if (::lstat(path.c_str(), &info) == 0) fail_io(error, "cannot follow %s, a link", path.c_str());
+    if (::lstat(path.c_str(), &info) == 0) fail_io(error, path, "cannot follow %s, a link");
     return std::nullopt;
   }
-  if (S_ISDIR(info.st_mode)) fail_io(EISDIR, "cannot open %s", path.c_str());
-  if (!S_ISREG(info.st_mode)) fail_io(EINVAL, "%s is not a regular file", path.c_str());
+  if (S_ISDIR(info.st_mode)) fail_io(EISDIR, path, "cannot open %s");
+  if (!S_ISREG(info.st_mode)) fail_io(EINVAL, path, "%s is not a regular file");
   return info;
 }
 
@@ -153,21 +155,21 @@ std::unique_ptr<FileStorage> FileStorage::create(const std::string& path, bool r
   std::unique_ptr<FileStorage> old;
   const std::optional<struct stat> present = check_regular(path);
   if (present) {
-    if (!replace) fail_io(EEXIST, "cannot create %s", path.c_str());
+    if (!replace) fail_io(EEXIST, path, "cannot create %s");
     old = open(path, Access::Append);
   }
   std::string target = resolved(path);
   std::string temporary = temporary_beside(target);
   const int fd =
       retry([&] { return ::open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666); });
-  if (fd < 0) fail_io(errno, "cannot create %s", path.c_str());
+  if (fd < 0) fail_io(errno, path, "cannot create %s");
   std::unique_ptr<FileStorage> file(new FileStorage(fd, path));
   file->target_ = std::move(target);
   file->temporary_ = std::move(temporary);
   file->replace_ = replace;
   file->replaced_ = std::move(old);
   if (present && ::fchmod(fd, present->st_mode & 07777) != 0) {
-    fail_io(errno, "cannot give %s its permissions", path.c_str());
+    fail_io(errno, path, "cannot give %s its permissions");
   }
   note_locked(file->handle_);
   lock_or_fail(fd, path);
@@ -176,17 +178,17 @@ std::unique_ptr<FileStorage> FileStorage::create(const std::string& path, bool r
 
 void FileStorage::publish() {
   if (temporary_.empty()) return;
-  if (::fsync(handle_) != 0) fail_io(errno, "cannot sync %s", path_.c_str());
+  if (::fsync(handle_) != 0) fail_io(errno, path_, "cannot sync %s");
   if (replace_) {
-    if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail_io(errno, "cannot create %s", path_.c_str());
+    if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail_io(errno, path_, "cannot create %s");
   } else if (::link(temporary_.c_str(), target_.c_str()) == 0) {
     ::unlink(temporary_.c_str());
   } else if (errno == EPERM || errno == ENOTSUP || errno == ENOSYS) {
     // No hard links here (FAT, some network mounts): the check and the rename are then two steps.
-    if (::access(target_.c_str(), F_OK) == 0) fail_io(EEXIST, "cannot create %s", path_.c_str());
-    if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail_io(errno, "cannot create %s", path_.c_str());
+    if (::access(target_.c_str(), F_OK) == 0) fail_io(EEXIST, path_, "cannot create %s");
+    if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail_io(errno, path_, "cannot create %s");
   } else {
-    fail_io(errno, "cannot create %s", path_.c_str());
+    fail_io(errno, path_, "cannot create %s");
   }
   temporary_.clear();
   replaced_.reset();
@@ -210,7 +212,7 @@ Bytes FileStorage::read_at(std::uint64_t offset, std::size_t n, Scratch& scratch
   while (done < n) {
     const off_t at = checked_offset(offset + done, path_);
     const ssize_t got = retry([&] { return ::pread(handle_, out.data() + done, n - done, at); });
-    if (got < 0) fail_io(errno, "cannot read %s", path_.c_str());
+    if (got < 0) fail_io(errno, path_, "cannot read %s");
     if (got == 0) break;
     done += static_cast<std::size_t>(got);
   }
@@ -230,7 +232,7 @@ void FileStorage::write_at(std::uint64_t offset, std::span<const Bytes> parts) {
     const off_t at = checked_offset(offset, path_);
     const ssize_t got =
         retry([&] { return ::pwritev(handle_, vectors.data(), static_cast<int>(count), at); });
-    if (got < 0) fail_io(errno, "cannot write %s", path_.c_str());
+    if (got < 0) fail_io(errno, path_, "cannot write %s");
     offset += static_cast<std::uint64_t>(got);
     auto written = static_cast<std::size_t>(got);
     while (first < parts.size() && written >= parts[first].size() - skip) {
@@ -243,13 +245,13 @@ void FileStorage::write_at(std::uint64_t offset, std::span<const Bytes> parts) {
 
 std::uint64_t FileStorage::size() const {
   struct stat info {};
-  if (::fstat(handle_, &info) != 0) fail_io(errno, "cannot stat %s", path_.c_str());
+  if (::fstat(handle_, &info) != 0) fail_io(errno, path_, "cannot stat %s");
   return static_cast<std::uint64_t>(info.st_size);
 }
 
 void FileStorage::truncate(std::uint64_t size) {
   const off_t to = checked_offset(size, path_);
-  if (retry([&] { return ::ftruncate(handle_, to); }) != 0) fail_io(errno, "cannot resize %s", path_.c_str());
+  if (retry([&] { return ::ftruncate(handle_, to); }) != 0) fail_io(errno, path_, "cannot resize %s");
 }
 
 void FileStorage::sync() {
@@ -260,7 +262,7 @@ void FileStorage::sync() {
 #else
   const int result = ::fdatasync(handle_);
 #endif
-  if (result != 0) fail_io(errno, "cannot sync %s", path_.c_str());
+  if (result != 0) fail_io(errno, path_, "cannot sync %s");
 }
 
 std::uint64_t process_id() noexcept { return static_cast<std::uint64_t>(::getpid()); }

@@ -44,13 +44,13 @@ int errno_of(DWORD error) {
 }
 
 [[noreturn]] void fail_windows(const char* doing, const std::string& path) {
-  fail_io(errno_of(::GetLastError()), "%s %s", doing, path.c_str());
+  fail_io(errno_of(::GetLastError()), path, (std::string(doing) + " %s").c_str());
 }
 
 std::wstring wide(const std::string& utf8) {
   const int bytes = static_cast<int>(utf8.size());
   const int n = ::MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, utf8.data(), bytes, nullptr, 0);
-  if (n == 0 && bytes != 0) fail_io(ENOENT, "not a path: %s", utf8.c_str());
+  if (n == 0 && bytes != 0) fail_io(ENOENT, utf8, "not a path: %s");
   std::wstring out(static_cast<std::size_t>(n), L'\0');
   ::MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, utf8.data(), bytes, out.data(), n);
   return out;
@@ -73,7 +73,7 @@ OVERLAPPED at_offset(std::uint64_t offset) {
 void lock_or_fail(HANDLE handle, const std::string& path, DWORD kind = LOCKFILE_EXCLUSIVE_LOCK) {
   OVERLAPPED at = at_offset(kLockOffset);
   if (::LockFileEx(handle, kind | LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &at)) return;
-  if (::GetLastError() == ERROR_LOCK_VIOLATION) fail_io(EAGAIN, "another writer has %s open", path.c_str());
+  if (::GetLastError() == ERROR_LOCK_VIOLATION) fail_io(EAGAIN, path, "another writer has %s open");
   fail_windows("cannot lock", path);
 }
 
@@ -117,7 +117,7 @@ std::unique_ptr<FileStorage> FileStorage::open(const std::string& path, Access a
 std::unique_ptr<FileStorage> FileStorage::create(const std::string& path, bool replace) {
   std::unique_ptr<FileStorage> old;
   if (exists(path)) {
-    if (!replace) fail_io(EEXIST, "cannot create %s", path.c_str());
+    if (!replace) fail_io(EEXIST, path, "cannot create %s");
     old = open(path, Access::Append);
   }
   std::string temporary = temporary_beside(path);
@@ -184,7 +184,7 @@ std::uint64_t FileStorage::size() const {
 
 void FileStorage::truncate(std::uint64_t size) {
   if (size > static_cast<std::uint64_t>(std::numeric_limits<LONGLONG>::max())) {
-    fail_io(EFBIG, "cannot resize %s", path_.c_str());
+    fail_io(EFBIG, path_, "cannot resize %s");
   }
   FILE_END_OF_FILE_INFO end{};
   end.EndOfFile.QuadPart = static_cast<LONGLONG>(size);

@@ -41,9 +41,9 @@ void MappedStorage::look_again() {
 }
 
 void MappedStorage::write_at(std::uint64_t, std::span<const Bytes>) {
-  fail_io(EROFS, "%s is mapped read-only", name().c_str());
+  fail_io(EROFS, name(), "%s is mapped read-only");
 }
 
-void MappedStorage::truncate(std::uint64_t) { fail_io(EROFS, "%s is mapped read-only", name().c_str()); }
+void MappedStorage::truncate(std::uint64_t) { fail_io(EROFS, name(), "%s is mapped read-only"); }
 
 }  // namespace cdd

@@ -34,8 +34,7 @@ Bytes view_at(Bytes bytes, std::uint64_t offset, std::size_t n, Scratch& scratch
 }
 
 std::shared_ptr<Storage> MemoryStorage::lock_for_writing(std::shared_ptr<MemoryStorage> storage) {
-  if (storage->has_writer_.exchange(true))
-    fail_io(EAGAIN, "another writer has %s open", storage->name().c_str());
+  if (storage->has_writer_.exchange(true)) fail_io(EAGAIN, storage->name(), "another writer has %s open");
   Storage* const raw = storage.get();
   return {raw, [storage = std::move(storage)](Storage*) { storage->has_writer_.store(false); }};
 }
@@ -76,9 +75,9 @@ Bytes ViewStorage::read_at(std::uint64_t offset, std::size_t n, Scratch& scratch
 }
 
 void ViewStorage::write_at(std::uint64_t, std::span<const Bytes>) {
-  fail_io(EROFS, "%s is read-only", name_.c_str());
+  fail_io(EROFS, name_, "%s is read-only");
 }
 
-void ViewStorage::truncate(std::uint64_t) { fail_io(EROFS, "%s is read-only", name_.c_str()); }
+void ViewStorage::truncate(std::uint64_t) { fail_io(EROFS, name_, "%s is read-only"); }
 
 }  // namespace cdd

@@ -111,6 +111,7 @@ std::unique_ptr<Writer> Writer::open(std::shared_ptr<Storage> storage, const Wri
 Writer::Writer(std::shared_ptr<Storage> storage, const WriterOptions& options, Header header,
                IndexWriter index)
     : storage_(std::move(storage)),
+      name_(storage_->name()),
       options_(options),
       header_(std::move(header)),
       index_(std::move(index)),
@@ -131,18 +132,17 @@ Writer::~Writer() {
 // there.
 std::unique_lock<std::mutex> Writer::lock() const {
   if (process_id() != process_) {
-    fail(ErrorCode::Closed, "this writer belongs to process %llu, a fork cannot use it",
+    fail(ErrorCode::Closed, "the writer of %s belongs to process %llu, a fork cannot use it", name_.c_str(),
          static_cast<unsigned long long>(process_));
   }
   return std::unique_lock(mutex_);
 }
 
 void Writer::check_usable() const {
-  if (!storage_) fail(ErrorCode::Closed, "the writer is closed");
+  if (!storage_) fail(ErrorCode::Closed, "the writer of %s is closed", name_.c_str());
   if (index_.is_poisoned()) {
     fail(ErrorCode::Closed,
-         "the writer of %s failed before and cannot go on: close it and open the file again",
-         storage_->name().c_str());
+         "the writer of %s failed before and cannot go on: close it and open the file again", name_.c_str());
   }
 }
 

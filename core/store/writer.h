@@ -100,6 +100,7 @@ class Writer {
 
   mutable std::mutex mutex_;
   std::shared_ptr<Storage> storage_;
+  const std::string name_;  // of the storage, also when that is let go
   const WriterOptions options_;
   Header header_;
   IndexWriter index_;

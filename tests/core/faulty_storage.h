@@ -36,7 +36,7 @@ class FaultyStorage final : public Storage {
   bool has_failed_at_proof() const { return failed_at_proof_; }
 
   Bytes read_at(std::uint64_t offset, std::size_t n, Scratch& scratch) const override {
-    if (fails(Fault::Call::Read)) fail_io(fault_.os_errno, "cannot read");
+    if (fails(Fault::Call::Read)) fail_io(fault_.os_errno, name(), "cannot read %s");
     return inner_->read_at(offset, n, scratch);
   }
   using Storage::write_at;
@@ -50,18 +50,18 @@ class FaultyStorage final : public Storage {
       for (const Bytes part : parts) all.insert(all.end(), part.begin(), part.end());
       inner_->write_at(offset, Bytes(all).first(all.size() / 2));
     }
-    fail_io(fault_.os_errno, "cannot write");
+    fail_io(fault_.os_errno, name(), "cannot write %s");
   }
   std::uint64_t size() const override {
-    if (fails(Fault::Call::Read)) fail_io(fault_.os_errno, "cannot stat");
+    if (fails(Fault::Call::Read)) fail_io(fault_.os_errno, name(), "cannot stat %s");
     return inner_->size();
   }
   void truncate(std::uint64_t size) override {
-    if (fails(Fault::Call::Truncate)) fail_io(fault_.os_errno, "cannot resize");
+    if (fails(Fault::Call::Truncate)) fail_io(fault_.os_errno, name(), "cannot resize %s");
     inner_->truncate(size);
   }
   void sync() override {
-    if (fails(Fault::Call::Sync)) fail_io(fault_.os_errno, "cannot sync");
+    if (fails(Fault::Call::Sync)) fail_io(fault_.os_errno, name(), "cannot sync %s");
     inner_->sync();
   }
   const std::string& name() const noexcept override { return inner_->name(); }

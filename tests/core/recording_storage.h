@@ -57,7 +57,7 @@ class RecordingStorage final : public Storage {
       writes_until_failure_ = -1;
       write.bytes.resize(std::min(write.bytes.size(), bytes_before_failure_));
       record(std::move(write));
-      fail_io(EIO, "write to %s", name_.c_str());
+      fail_io(EIO, name_, "write to %s");
     }
     if (writes_until_failure_ > 0) --writes_until_failure_;
     record(std::move(write));
