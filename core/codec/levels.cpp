@@ -1,8 +1,10 @@
 #include "core/codec/levels.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "core/codec/cells.h"
 #include "core/codec/levels_segment.h"
@@ -60,7 +62,13 @@ constexpr std::size_t kSegmentRows = 256;
 constexpr double kSegmentSpan = 50000;
 constexpr std::size_t kProbeRows = 64;
 
+// With fewer events than this the full layout is not worth a try.
 constexpr std::size_t kManyCellsPerEvent = 4;
+// Where a quarter of the levels change, windows of the full layout take a third less time than those of a
+// ladder. It may be so much larger.
+constexpr double kFullWorth = 1.4;
+// With more levels than this it may show before anything else is tried.
+constexpr std::size_t kManyCellsPerLevel = 6;
 
 Shape shape_of(const RowLayout& layout) noexcept {
   const Kind kind = layout.dtype().kind();
@@ -99,8 +107,42 @@ SegmentPlan smaller_of(const Shape& shape, SegmentPlan a, SegmentPlan b) {
   return !b.streams.empty() && b.bytes(shape) < a.bytes(shape) ? std::move(b) : std::move(a);
 }
 
+// Levels of all rows but the first that are not in the row before.
+std::size_t count_changes(const Dictionary& d) {
+  const std::size_t slots = d.shape.slots;
+  std::vector<std::uint32_t> seen(d.n_levels, 0);  // row behind the last that has it
+  std::size_t changes = 0;
+  for (std::size_t r = 0; r < d.n_rows; ++r) {
+    for (std::size_t j = 0; j < slots; ++j) {
+      changes += std::exchange(seen[d.cells[r * slots + j]], static_cast<std::uint32_t>(r + 1)) < r;
+    }
+  }
+  return changes;
+}
+
+// About the bytes that a ladder or events of these rows take: what the full layout, too, stores of entries,
+// for each change where it is, and for all the rest a third more, as in recorded books.
+std::size_t guess_without_ids(const Dictionary& d, const SegmentPlan& full, std::size_t changes) {
+  std::size_t bytes = changes * static_cast<std::size_t>(std::bit_width(d.n_keys)) / 8;
+  for (std::size_t l = d.scales.key_lanes; l < d.scales.lanes; ++l) bytes += full.streams[l].body_bytes();
+  return bytes + bytes / 3;
+}
+
 SegmentPlan plan_segment(const Shape& shape, Bytes rows, std::size_t n_rows, bool smallest) {
   const Dictionary dictionary = levels::make_dictionary(shape, rows, n_rows);
+  const double full_worth = smallest ? 1 : kFullWorth;
+  const auto is_worth = [&](const SegmentPlan& full, std::size_t others) {
+    return static_cast<double>(full.bytes(shape)) < full_worth * static_cast<double>(others);
+  };
+  const std::size_t n_cells = dictionary.cells.size();
+  SegmentPlan full;
+  if (!smallest && dictionary.n_levels * kManyCellsPerLevel > n_cells) {
+    const std::size_t changes = count_changes(dictionary);
+    if (changes * kManyCellsPerEvent > n_cells) {
+      full = levels::plan_full(dictionary);
+      if (is_worth(full, guess_without_ids(dictionary, full, changes))) return full;
+    }
+  }
   bool is_sorted = false;
   SegmentPlan plan = levels::plan_ladder(dictionary, &is_sorted);
   // A ladder is the quicker to read, events may be the smaller. Sorted rows that differ too much for a ladder
@@ -108,8 +150,9 @@ SegmentPlan plan_segment(const Shape& shape, Bytes rows, std::size_t n_rows, boo
   if (!is_sorted || (smallest && !plan.streams.empty()))
     plan = smaller_of(shape, std::move(plan), levels::plan_events(dictionary));
   // Where few levels change, ids for all of them cannot be the smaller.
-  if (!plan.streams.empty() && plan.work * kManyCellsPerEvent < n_rows * shape.slots) return plan;
-  return smaller_of(shape, std::move(plan), levels::plan_full(dictionary));
+  if (!plan.streams.empty() && plan.work * kManyCellsPerEvent < n_cells) return plan;
+  if (full.streams.empty()) full = levels::plan_full(dictionary);
+  return plan.streams.empty() || is_worth(full, plan.bytes(shape)) ? std::move(full) : std::move(plan);
 }
 
 // Rows of segments as long as they may be, all but the last equal.

@@ -14,8 +14,8 @@ namespace {
 constexpr unsigned kMaxPlainWidth = 24;
 constexpr unsigned kLowWidth = 16;
 
-// Exceptions take two more arrays to unpack; they must save so many bytes.
-constexpr std::size_t kExceptionsWorth = 12;
+// Exceptions take two more arrays to unpack, and a step for each; they must save so many bytes.
+constexpr std::size_t kExceptionsWorth = 12, kExceptionWorth = 2;
 
 constexpr unsigned kZigzagBit = 1, kHighBit = 2, kDeltaBit = 4, kHighWidthShift = 3;
 constexpr std::array<unsigned, 4> kBaseBytes{0, 1, 2, 4};
@@ -108,8 +108,9 @@ void choose_width(const std::array<std::uint32_t, 33>& counts, std::size_t n, St
     if (n_high > 0xffff) break;
     const std::size_t bytes =
         array_bytes(n, width) + 2 + array_bytes(n_high, position_bits) + array_bytes(n_high, widest - width);
-    if (bytes + kExceptionsWorth >= best) continue;
-    best = bytes + kExceptionsWorth;
+    const std::size_t worth = kExceptionsWorth + n_high * kExceptionWorth;
+    if (bytes + worth >= best) continue;
+    best = bytes + worth;
     head.width = static_cast<std::uint8_t>(width);
     head.high_width = static_cast<std::uint8_t>(widest - width);
     head.n_high = static_cast<std::uint16_t>(n_high);

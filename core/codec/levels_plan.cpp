@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "core/codec/levels_segment.h"
 
@@ -276,6 +277,27 @@ SegmentPlan plan_emission(const Dictionary& d, const Script& script, std::array<
   return plan;
 }
 
+// Levels by feature 0 in signed order, those that share it by first appearance.
+std::vector<std::uint32_t> order_of_levels(const Dictionary& d) {
+  std::vector<std::uint64_t> ranks;  // of keys: signed order, then number
+  std::vector<std::uint32_t> begin(d.n_keys + 1, 0);
+  ranks.reserve(d.n_keys);
+  for (std::size_t i = 0; i < d.n_levels; ++i) {
+    const std::uint32_t key = d.keys[i];
+    if (key == ranks.size()) ranks.push_back(std::uint64_t{d.lane(0)[i] ^ 0x80000000u} << 32 | key);
+    ++begin[key];
+  }
+  std::sort(ranks.begin(), ranks.end());
+  std::uint32_t sum = 0;
+  for (const std::uint64_t rank : ranks) {
+    std::uint32_t& at = begin[static_cast<std::uint32_t>(rank)];
+    sum += std::exchange(at, sum);
+  }
+  std::vector<std::uint32_t> order(d.n_levels);
+  for (std::size_t i = 0; i < d.n_levels; ++i) order[begin[d.keys[i]]++] = static_cast<std::uint32_t>(i);
+  return order;
+}
+
 }  // namespace
 
 SegmentPlan plan_events(const Dictionary& d) {
@@ -297,16 +319,9 @@ SegmentPlan plan_events(const Dictionary& d) {
 SegmentPlan plan_full(const Dictionary& d) {
   const std::size_t n = d.n_levels, slots = d.shape.slots, steps = slots - 1;
   const std::uint32_t* key = d.lane(0);
-  std::vector<std::uint64_t> order(n);
-  for (std::size_t i = 0; i < n; ++i) {
-    order[i] = std::uint64_t{key[i] ^ 0x80000000u} << 32 | i;  // signed order, then first appearance
-  }
-  std::sort(order.begin(), order.end());
-  std::vector<std::uint32_t> level_of(n), entry_of(n);
-  for (std::size_t e = 0; e < n; ++e) {
-    level_of[e] = static_cast<std::uint32_t>(order[e]);
-    entry_of[level_of[e]] = static_cast<std::uint32_t>(e);
-  }
+  const std::vector<std::uint32_t> level_of = order_of_levels(d);
+  std::vector<std::uint32_t> entry_of(n);
+  for (std::size_t e = 0; e < n; ++e) entry_of[level_of[e]] = static_cast<std::uint32_t>(e);
   SegmentPlan plan;
   plan.layout = Layout::Full;
   plan.work = n;

@@ -131,18 +131,27 @@ inline void PrefixSum(std::uint32_t* values, std::size_t n) {
   std::size_t i = 0;
   std::uint32_t last = 0;
 #if HWY_TARGET != HWY_SCALAR
-  const hn::FixedTag<std::uint32_t, 4> d;
-  auto sum = hn::Zero(d);
-  for (; i + 4 <= n; i += 4) {
+  const D32 d;
+  auto before = hn::Zero(d);
+  for (; i + kLanes <= n; i += kLanes) {
     auto v = hn::LoadU(d, values + i);
     v = hn::Add(v, hn::ShiftLeftLanes<1>(d, v));
     v = hn::Add(v, hn::ShiftLeftLanes<2>(d, v));
-    v = hn::Add(v, sum);
-    hn::StoreU(v, d, values + i);
-    sum = hn::Broadcast<3>(v);
+    // Each four have their sums now, but not those of the fours before them.
+    if constexpr (kLanes >= 8) {
+      auto fours = hn::SlideUpBlocks<1>(d, hn::Broadcast<3>(v));
+      if constexpr (kLanes >= 16) {
+        fours = hn::Add(fours, hn::SlideUpBlocks<1>(d, fours));
+        fours = hn::Add(fours, hn::SlideUpBlocks<2>(d, fours));
+      }
+      v = hn::Add(v, fours);
+    }
+    hn::StoreU(hn::Add(v, before), d, values + i);
+    before = hn::Add(before, hn::BroadcastLane<kLanes - 1>(v));
   }
-  last = hn::GetLane(sum);
+  last = hn::GetLane(before);
 #endif
+  // What is behind n stays: there may be values that are no part of the sums.
   for (; i < n; ++i) values[i] = last += values[i];
 }
 
