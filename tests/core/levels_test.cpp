@@ -103,6 +103,21 @@ TEST(Levels, EveryTargetUnpacksLikeTheDefinition) {
   });
 }
 
+// What stands behind the last sum may be other values: it is left alone.
+TEST(Levels, EveryTargetSumsAsFarAsTold) {
+  std::mt19937 random(2);
+  for_each_target([&] {
+    for (std::size_t n = 0; n < 70; ++n) {
+      std::vector<std::uint32_t> values(n + 16);
+      for (std::uint32_t& v : values) v = static_cast<std::uint32_t>(random());
+      std::vector<std::uint32_t> expected = values;
+      for (std::size_t i = 1; i < n; ++i) expected[i] += expected[i - 1];
+      simd::levels_kernels().prefix_sum(values.data(), n);
+      ASSERT_EQ(values, expected) << n << " values";
+    }
+  });
+}
+
 TEST(Levels, AllRowsEqualCostNothing) {
   const Book b =
       make_book<float>(200, 50, 3, [](auto, auto j, auto f) { return static_cast<float>(j * 7 + f * 3); });
@@ -163,6 +178,31 @@ TEST(Levels, SmallestOfSortedBooks) {
     }
   }
   EXPECT_TRUE(has_events);
+}
+
+// Sorted books of which so many sizes change from row to row.
+Book busy_book(std::uint32_t changes) {
+  std::mt19937 random(changes);
+  std::vector<std::uint32_t> sizes(50);
+  for (std::uint32_t& size : sizes) size = random() % 4096;
+  std::uint32_t row = 0;
+  return make_book<float>(40, 50, 2, [&](std::uint32_t r, std::uint32_t j, std::uint32_t f) {
+    for (std::uint32_t i = 0; r != row && i < changes; ++i) sizes[random() % 50] = random() % 4096;
+    row = r;
+    return f == 0 ? 100 + 0.5f * static_cast<float>(j) : static_cast<float>(sizes[j]);
+  });
+}
+
+// Ids for all levels are the quicker to read where many change, and never taken for that by the smallest.
+TEST(Levels, BusyBooksAreFull) {
+  constexpr std::byte kFull{1}, kLadder{2};
+  for (const std::uint32_t changes : {1u, 5u, 12u, 20u, 40u}) {
+    const Book b = busy_book(changes);
+    const Buffer quick = expect_round_trip(b), smallest = encode(b.layout, b.data, b.n_rows, true);
+    EXPECT_EQ(quick[1], changes > 15 ? kFull : kLadder) << changes << " changes a row";
+    EXPECT_LE(smallest.size(), quick.size());
+    EXPECT_LE(static_cast<double>(quick.size()), 1.5 * static_cast<double>(smallest.size()));
+  }
 }
 
 TEST(Levels, SmallestShapes) {
