@@ -9,9 +9,7 @@ def set_threads(number: int) -> None:
 
     0 sets the default again: CDD_THREADS from the environment, else all cores. 1 keeps everything in the
     calling thread. Short reads and appends always are. A forked process works in its calling thread until it
-    calls this itself; it must not when it was forked while another thread of its parent used several cores,
-    since what that thread held of oneTBB at that moment is never let go in the child. Raises ValueError for a
-    number that is negative or over 1024.
+    calls this itself. Raises ValueError for a number that is negative or over 1024.
     """
     _cdd.set_threads(size("number", number, 0, 1024))
 

@@ -183,6 +183,38 @@ def test_forks_while_threads_read(path: Path) -> None:
 
 @needs_fork
 @beside_threads_that_allocate
+def test_forks_that_use_threads_while_threads_use_them(tmp_path: Path) -> None:
+    """What a thread of the parent held of oneTBB is never let go in a child."""
+    rows = np.random.default_rng(1).random((5000, 50, 3), np.float32)
+    cdd.save(tmp_path / "large.cdd", rows)
+    stored = bytearray((tmp_path / "large.cdd").read_bytes())
+    stored[len(stored) // 2] ^= 1
+    (tmp_path / "damaged.cdd").write_bytes(stored)
+    reader = cdd.open(tmp_path / "large.cdd")
+    starts = np.arange(0, 4900, 35)
+
+    def use_threads() -> None:
+        reader.read_windows(starts, 64)
+        assert reader[:].nbytes == rows.nbytes
+
+    def child() -> None:
+        cdd.set_threads(4)
+        assert cdd.threads() == 4
+        assert np.array_equal(reader[:], rows)
+        assert np.array_equal(reader.read_windows(starts, 64)[-1], rows[starts[-1] :][:64])
+        with cdd.open(tmp_path / "damaged.cdd") as damaged, pytest.raises(cdd.ChecksumError):
+            damaged[:]
+
+    cdd.set_threads(4)
+    try:
+        with threads(use_threads, 3):
+            assert [in_a_fork(child) for _ in range(60)] == [0] * 60
+    finally:
+        cdd.set_threads(0)
+
+
+@needs_fork
+@beside_threads_that_allocate
 def test_forks_while_a_thread_writes_to_memory() -> None:
     memory = cdd.Memory()
     with cdd.open(memory, "w", durability="none") as writer:

@@ -1,7 +1,10 @@
 #include "core/store/executor.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -9,7 +12,6 @@
 
 #include "core/base/error.h"
 #include "core/storage/file.h"
-#include "core/storage/fork_gate.h"
 
 #if defined(CDD_HAS_TBB)
 #include <tbb/global_control.h>
@@ -48,31 +50,55 @@ unsigned usable_threads() {
 }
 
 #if defined(CDD_HAS_TBB)
-// The arena of the present number of threads; calls that still use an older one keep it alive.
+// Whether this process may use oneTBB, which the first process to ask does. A process forked off that one may
+// not: what other threads were doing in oneTBB at that moment will never be finished.
+bool may_use_tbb() {
+  static std::atomic<std::uint64_t> owner{0};
+  std::uint64_t found = 0;
+  return owner.compare_exchange_strong(found, process_id()) || found == process_id();
+}
+
+// The arena of the present number of threads; calls that still use an older one keep it alive. Nothing here
+// is ever destroyed: a forked child would do it, too, when it ends.
 std::shared_ptr<tbb::task_arena> arena(unsigned threads) {
-  static std::mutex mutex;
-  static std::shared_ptr<tbb::task_arena> current;
-  static std::uint64_t owner = 0;
-  const ForkGate gate;
+  static std::mutex& mutex = *new std::mutex;
+  static auto& current = *new std::shared_ptr<tbb::task_arena>;
   const std::lock_guard lock(mutex);
-  if (current && owner != process_id()) {
-    // Inherited by fork without its threads: taking it apart would wait for them, so it is left as it is.
-    static std::vector<std::shared_ptr<tbb::task_arena>>& inherited =
-        *new std::vector<std::shared_ptr<tbb::task_arena>>;
-    inherited.push_back(std::move(current));
-    current.reset();
-  }
   if (!current || current->max_concurrency() != static_cast<int>(threads)) {
 #if !defined(CDD_EXTERNAL_TBB)
     // TBB itself would not go beyond the number of cores, even when asked to. A TBB that others use too keeps
     // the limit they set.
-    static std::unique_ptr<tbb::global_control> limit;
+    static auto& limit = *new std::unique_ptr<tbb::global_control>;
     limit = std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism, threads);
 #endif
     current = std::make_shared<tbb::task_arena>(static_cast<int>(threads));
-    owner = process_id();
   }
   return current;
+}
+
+// The same as oneTBB does, with threads that live as long as the call.
+void for_each_in_new_threads(unsigned threads, std::size_t n, const std::function<void(std::size_t)>& work) {
+  std::atomic<std::size_t> next{0};
+  std::mutex mutex;
+  std::exception_ptr first_error;
+  const auto take_some = [&]() noexcept {
+    try {
+      for (std::size_t i = next++; i < n; i = next++) work(i);
+    } catch (...) {
+      next = n;
+      const std::lock_guard lock(mutex);
+      if (!first_error) first_error = std::current_exception();
+    }
+  };
+  std::vector<std::thread> others;
+  try {
+    while (others.size() + 1 < std::min<std::size_t>(threads, n)) others.emplace_back(take_some);
+  } catch (const std::exception&) {
+    // No more threads to be had: those that are there do all of it.
+  }
+  take_some();
+  for (std::thread& other : others) other.join();
+  if (first_error) std::rethrow_exception(first_error);
 }
 #endif
 
@@ -98,6 +124,7 @@ void for_each(std::size_t n, const std::function<void(std::size_t)>& work) {
 #if defined(CDD_HAS_TBB)
   const unsigned threads = usable_threads();
   if (n > 1 && threads > 1) {
+    if (!may_use_tbb()) return for_each_in_new_threads(threads, n, work);
     arena(threads)->execute([&] { tbb::parallel_for(std::size_t{0}, n, [&](std::size_t i) { work(i); }); });
     return;
   }

@@ -3,7 +3,8 @@
 // or off, which runs everything in the calling thread.
 //
 // No thread exists before the first call that is worth one. A forked child works in its calling thread until
-// it sets a number itself, since the parent's threads are not there.
+// it sets a number itself, since the parent's threads are not there; then, where the parent used oneTBB, each
+// call that is worth it starts threads of its own.
 #pragma once
 
 #include <cstddef>
