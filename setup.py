@@ -20,6 +20,15 @@ ROOT = Path(__file__).resolve().parent
 LIMITED_API = not sysconfig.get_config_var("Py_GIL_DISABLED")
 
 
+def copy_licences(installed: Path, folder: Path) -> None:
+    """What the licences of vcpkg's ports ask to be told wherever they are inside; nothing without vcpkg."""
+    for text in sorted(installed.glob("*/share/*/copyright")):
+        port = text.parent.name
+        if not port.startswith("vcpkg-"):  # what vcpkg builds with
+            folder.mkdir(exist_ok=True)
+            shutil.copyfile(text, folder / f"{port}.txt")
+
+
 class CMakeBuild(build_ext):
     def build_extension(self, ext: Extension) -> None:
         target = Path(self.get_ext_fullpath(ext.name)).resolve()
@@ -41,6 +50,7 @@ class CMakeBuild(build_ext):
             build += ["--parallel", str(self.parallel or os.cpu_count() or 1)]
         subprocess.run(configure, check=True)
         subprocess.run(build, check=True)
+        copy_licences(build_dir / "vcpkg_installed", target.parent / "licenses")
 
     def python_arguments(self) -> list[str]:
         """CMake 3.25 cannot find the stable ABI's library and header itself (3.26 can)."""
