@@ -205,6 +205,25 @@ TEST(Levels, BusyBooksAreFull) {
   }
 }
 
+// What is stored in more bytes for the sake of time must not become more than the rows themselves.
+TEST(Levels, QuickIsDeclinedWhereSmallestIs) {
+  std::mt19937 random(5);
+  for (int i = 0; i < 1000; ++i) {
+    const std::uint32_t n_rows = 2 + random() % 40, slots = 1 + random() % 12, bits = 2 + random() % 23;
+    const std::uint32_t calm = 1 + random() % 4, features = 1 + random() % 2;
+    std::vector<std::uint32_t> sizes(slots);
+    const Book b =
+        make_book<float>(n_rows, slots, features, [&](std::uint32_t, std::uint32_t j, std::uint32_t f) {
+          if (f + 1 < features) return static_cast<float>(100 + j);
+          if (random() % calm == 0) sizes[j] = static_cast<std::uint32_t>(random()) >> (32 - bits);
+          return static_cast<float>(sizes[j]);
+        });
+    const bool has_smallest = !encode(b.layout, b.data, n_rows, true).empty();
+    EXPECT_EQ(!encode(b.layout, b.data, n_rows).empty(), has_smallest)
+        << n_rows << " rows of " << slots << " levels, sizes of " << bits << " bits, " << calm;
+  }
+}
+
 TEST(Levels, SmallestShapes) {
   for (const std::uint32_t rows : {1u, 2u, 300u}) {
     expect_round_trip_or_declined(
