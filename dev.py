@@ -132,7 +132,7 @@ def need_venv(*groups: str) -> None:
 def need_core(preset: str) -> None:
     """Configures and builds one preset of CMakePresets.json."""
     need_system()
-    say(f"building the core in build/{preset}")
+    say(f"building the core in build/{preset} (some minutes the first time)")
     quietly("cmake", "--preset", preset, *shlex.split(os.environ.get("CMAKE_ARGS", "")))
     quietly("cmake", "--build", "--preset", preset)
 
@@ -154,7 +154,7 @@ def need_package() -> None:
     stamp = VENV / "package.stamp"
     value = fingerprint(*code, *text, salt=os.environ.get("CMAKE_ARGS", ""))
     if not is_stamped(stamp, value):
-        say("building the wheel and installing it in .venv")
+        say("building the wheel and installing it in .venv (some minutes the first time)")
         pip("install", "--force-reinstall", "--no-deps", build_wheel(BUILD / "wheel"))
         stamp.write_text(value)
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, overload
 
 from cdd import _cdd
+from cdd.arguments import shown
 
 
 class ChunkInfo(NamedTuple):
@@ -38,6 +39,8 @@ class Chunks(Sequence[ChunkInfo]):
             number = self._numbers[key]
         except IndexError:
             raise IndexError(f"chunk {key} is not one of {len(self._numbers)}") from None
+        except TypeError:
+            raise TypeError(f"chunks are picked by a number or a slice, not {shown(key)}") from None
         return ChunkInfo._make(self._core.chunk_info(number))
 
     def __repr__(self) -> str:

@@ -6,6 +6,7 @@ decides what a key means and what its result looks like.
 
 import operator
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
@@ -53,7 +54,11 @@ class Run(NamedTuple):
 
 def run_of(pick: Pick, size: int, what: str) -> Run:
     """The run of one dimension's key; `what` names the dimension. Raises IndexError as NumPy does."""
-    key = slice(None) if pick is None else _normal(pick, what)
+    if pick is None:
+        return Run(0, size, slice(None))
+    if isinstance(pick, list | tuple) and pick and all(type(number) is int for number in pick):
+        return _run_of_numbers(pick, size, what)
+    key = _normal(pick, what)
     if isinstance(key, int):
         number = key + size if key < 0 else key
         if not 0 <= number < size:
@@ -78,6 +83,19 @@ def run_of(pick: Pick, size: int, what: str) -> Run:
     if found.size == 0:
         return Run(0, 1, slice(0, 0))
     return Run(int(found.min()), int(found.max()) + 1, found - found.min())
+
+
+def _run_of_numbers(picked: Sequence[int], size: int, what: str) -> Run:
+    """run_of() a list of numbers; without arrays, which take a µs each, where they are equally far apart."""
+    for number in picked:
+        if not -size <= number < size:
+            raise IndexError(f"index {number} is not one of {size} {what}")
+    numbers = [number + size if number < 0 else number for number in picked]
+    low, high = min(numbers), max(numbers)
+    step = numbers[1] - numbers[0] if len(numbers) > 1 else 1
+    if step == 0 or any(b - a != step for a, b in pairwise(numbers)):
+        return Run(low, high + 1, np.array(numbers) - low)
+    return Run(low, high + 1, slice(None) if step == 1 else slice(None, None, step))
 
 
 def select(key: Any, shape: tuple[int, ...]) -> Selection:

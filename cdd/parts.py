@@ -41,6 +41,6 @@ def read_part(
     read(box, cells)
     part = box[..., levels_run.key, :][..., features_run.key]
     if out is None:
-        return part.view(dtype)
+        return part.copy().view(dtype)  # a part would keep all of the box alive
     np.copyto(out_items(out, dtype, part.shape), part)
     return out

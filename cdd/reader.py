@@ -107,6 +107,16 @@ class Reader(Opened, _cdd.Rows):
         return 1 + len(self._row_shape)
 
     @property
+    def size(self) -> int:
+        """Items of all rows."""
+        return math.prod(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an item."""
+        return self.dtype.itemsize
+
+    @property
     def nbytes(self) -> int:
         """Bytes of all rows as an array."""
         return 0 if self._dtype is None else self._core.rows * self._part_bytes(None)
@@ -165,8 +175,11 @@ class Reader(Opened, _cdd.Rows):
         last = rows if stop is None else arguments.index("stop of read(start, stop, out)", stop)
         first += rows if first < 0 else 0
         last += rows if last < 0 else 0
-        if not 0 <= first <= last <= rows:
-            raise IndexError(f"rows {start} to {stop} are not within the store's {rows}")
+        if not (0 <= first <= rows and 0 <= last <= rows):
+            to = "the end" if stop is None else stop
+            raise IndexError(f"rows {start} to {to} are not within the store's {rows}")
+        if first > last:
+            raise IndexError(f"rows {start} to {stop}: they end before they begin")
         return first, last
 
     def _rows(self, start: int, stop: int) -> Array:
@@ -267,9 +280,9 @@ class Reader(Opened, _cdd.Rows):
     ) -> Any:
         """Many windows in one call: `rows` rows from each start, of shape (len(starts), rows, *row shape).
 
-        Each chunk is read once, in the order of the file, by several threads where that pays. Negative starts
-        count from the end; a window that is not within the store raises IndexError. `out`, `levels` and
-        `features` are as in read().
+        Each chunk is read once, in the order of the file, where that pays by as many threads as set_threads()
+        allows (in a forked process one, until it calls that itself). Negative starts count from the end; a
+        window that is not within the store raises IndexError. out, levels and features are as in read().
         """
         try:
             numbers = np.asarray(starts)
@@ -279,6 +292,8 @@ class Reader(Opened, _cdd.Rows):
             raise TypeError(f"starts is a sequence of row numbers, not {arguments.shown(starts)}")
         rows = arguments.size("rows", rows, 0, (1 << 63) - 1)
         numbers = row_numbers(numbers, self._core.rows)
+        if rows > self._core.rows and numbers.size:
+            raise IndexError(f"windows of {rows} rows are not within the store's {self._core.rows}")
         dtype = self.dtype
         if levels is not None or features is not None:
             read = partial(self._core.read_windows, numbers, rows)

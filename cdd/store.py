@@ -69,7 +69,8 @@ def open(source: Any, mode: str = "r", **options: Any) -> Reader | Writer:
         dtype, row_shape   of the rows, given together; else the first append decides
         codec="auto"       how chunks are stored, one of cdd.CODECS; "auto" tries what suits the rows, takes
                            the best by profile; "okx_ob_f16", only when named, stores float16
-        profile="fast"     what is best: "fast" weighs size against decoding time, "dense" is size alone
+        profile="fast"     what is best: "fast" weighs size against decoding time, "dense" is size alone, of
+                           which windows of rows take two to six times as long
         level=3            of zstd, where it is used
         chunk_bytes=None   stored bytes of a chunk, about, by default 4096; smaller chunks: less to decode for
                            a short window

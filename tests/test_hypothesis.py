@@ -61,6 +61,33 @@ def test_round_trip(rows: np.ndarray, cuts: list[int], chunk_rows: int) -> None:
         reader.verify()
 
 
+@st.composite
+def moods(draw: st.DrawFn) -> np.ndarray:
+    """Books of quiet and busy times: how large a chunk becomes jumps with its rows."""
+    levels = draw(st.sampled_from([1, 7, 50, 400]))
+    rng = np.random.default_rng(draw(st.integers(0, 99)))
+    parts = []
+    for length, busy in draw(
+        st.lists(st.tuples(st.integers(1, 90), st.sampled_from([0, 0.2, 1])), min_size=1, max_size=4)
+    ):
+        part = np.zeros((length, levels, 2), np.float32)
+        changed = rng.random(part.shape) < busy
+        part[changed] = rng.random(np.count_nonzero(changed), np.float32)
+        parts.append(part)
+    return np.concatenate(parts)
+
+
+@given(
+    moods(),
+    st.integers(1, 20_000),
+    st.lists(st.integers(0, 400), max_size=3),
+    st.sampled_from(["auto", "levels", "numeric", "lz4"]),
+)
+def test_chunks_that_find_their_size(rows: np.ndarray, chunk_bytes: int, cuts: list[int], codec: str) -> None:
+    reader = stored(rows, cuts, chunk_bytes=chunk_bytes, codec=codec)
+    assert np.array_equal(reader[:], rows)
+
+
 @given(st.data(), st.integers(1, 9))
 def test_index(data: st.DataObject, chunk_rows: int) -> None:
     shape = data.draw(npst.array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=30))

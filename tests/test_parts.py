@@ -33,9 +33,12 @@ def same(a: np.ndarray, b: np.ndarray) -> None:
 PICKS = [
     None, 0, -1, 49, np.int64(7), slice(None), slice(20, 30), slice(3, 4), slice(None, None, 7),
     slice(40, 2, -3), slice(9, 9), slice(-5, None), [4, 4, 1], [], np.array([48, 0]),
+    [0, 25], [7], [3, 4, 5], [9, 8, 7], [40, -30, 0], [6, 6], [-1, 0],
     np.arange(50) % 3 == 0, ...,
 ]  # fmt: skip
-FEATURES = [None, 0, -1, slice(0, 2), slice(1, None), slice(None, None, -1), [2, 0], [True, False, True]]
+FEATURES = [
+    None, 0, -1, slice(0, 2), slice(1, None), slice(None, None, -1), [2, 0], [0, 1], [True, False, True],
+]  # fmt: skip
 
 
 def part_of(rows: np.ndarray, levels: object, features: object) -> np.ndarray:
@@ -50,7 +53,9 @@ def part_of(rows: np.ndarray, levels: object, features: object) -> np.ndarray:
 @pytest.mark.parametrize("features", FEATURES, ids=repr)
 def test_parts(reader: cdd.Reader, book: np.ndarray, levels: object, features: object) -> None:
     want = part_of(book[30:120], levels, features)
-    same(reader.read(30, 120, levels=levels, features=features), want)
+    got = reader.read(30, 120, levels=levels, features=features)
+    same(got, want)
+    assert got.base is None or got.base.nbytes == got.nbytes, "nothing else is kept alive"
     out = np.full(want.shape, -1, want.dtype)
     assert reader.read(30, 120, out=out, levels=levels, features=features) is out
     same(out, want)

@@ -128,8 +128,11 @@ def test_read(reader: cdd.Reader, book: np.ndarray) -> None:
     same(reader.read(-5, -2), book[-5:-2])
     same(reader.read(ROWS, ROWS), book[:0])
     same(reader.read(np.int64(3), np.uint8(7)), book[3:7])
-    for start, stop in ((0, ROWS + 1), (5, 3), (-ROWS - 1, 0), (ROWS + 1, None), (0, 1 << 70)):
-        with pytest.raises(IndexError, match=rf"rows {start} to {stop} .* 1000"):
+    with pytest.raises(IndexError, match="rows 5 to -998: they end before they begin"):
+        reader.read(5, -998)
+    for start, stop in ((0, ROWS + 1), (-ROWS - 1, 0), (ROWS + 1, None), (0, 1 << 70)):
+        to = "the end" if stop is None else stop
+        with pytest.raises(IndexError, match=rf"rows {start} to {to} .* 1000"):
             reader.read(start, stop)
         with pytest.raises(IndexError, match=rf"ow.*{start if start else stop}.* 1000"):
             reader.read(start, stop, out=np.empty((5, 50, 3), np.float32))
@@ -260,6 +263,8 @@ def test_chunks(reader: cdd.Reader, book: np.ndarray) -> None:
             reader.chunk(i)
         with pytest.raises(IndexError, match=f"chunk {i} .* {len(infos)}"):
             reader.chunks[i]
+    with pytest.raises(TypeError, match="chunks are picked by a number or a slice, not 'a'"):
+        reader.chunks["a"]
     blocks = list(reader.iter_chunks())
     assert [start for start, _ in blocks] == [i.start for i in infos]
     same(np.concatenate([block for _, block in blocks]), book)

@@ -308,3 +308,19 @@ def test_save_a_scalar(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="scalar"):
         cdd.save(tmp_path / "a.cdd", np.float64(3))
     assert not (tmp_path / "a.cdd").exists()
+
+
+@pytest.mark.parametrize("quiet", range(0, 80, 4))
+def test_a_busy_time_after_a_quiet_one(tmp_path: Path, quiet: int) -> None:
+    """Rows that are nothing, then rows that do not shrink: chunks of no size come to what was asked."""
+    rows = np.zeros((400, 50, 3), np.float32)
+    rows[quiet:] = np.random.default_rng(0).random((400 - quiet, 50, 3), np.float32)
+    path = tmp_path / "a.cdd"
+    cdd.save(path, rows)
+    assert np.array_equal(cdd.load(path), rows)
+    with cdd.open(path, "w") as writer:
+        for start in range(0, 400, 10):
+            writer.append(rows[start : start + 10])
+            writer.flush()
+    cdd.compact(path)
+    assert np.array_equal(cdd.load(path), rows)

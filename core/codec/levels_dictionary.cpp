@@ -145,7 +145,8 @@ bool make_decimal_lane(Dictionary& d, std::size_t feature, std::uint8_t scale, s
     std::int32_t q = 0;
     if (!to_decimal(d.shape, item, scale, &q)) {
       misses.push_back(static_cast<std::uint32_t>(i));
-      if (misses.size() * 16 > d.n_levels + 16) return false;
+      if (misses.size() * 16 > d.n_levels + 16 || misses.size() > kMaxSpecials / d.shape.features)
+        return false;
       lane[i] = i == 0 ? 0 : lane[i - 1];
       continue;
     }

@@ -257,6 +257,7 @@ SegmentPlan plan_ladder(const Dictionary& d, bool* is_sorted) {
   plan.layout = Layout::Ladder;
   plan.work = ladder.places.size();
   plan.specials = find_specials(d, ladder.entry_levels);
+  if (plan.specials.size() > kMaxSpecials) return {};
   append_header(d, ladder, kind_bits, plan);
   auto& codes = ladder.places;
   for (std::size_t e = 0; e < codes.size(); ++e) {

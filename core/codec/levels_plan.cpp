@@ -254,6 +254,7 @@ SegmentPlan plan_emission(const Dictionary& d, const Script& script, std::array<
     s.entry = static_cast<std::uint16_t>(s.entry + e.insert_levels.size());
     plan.specials.push_back(s);
   }
+  if (plan.specials.size() > kMaxSpecials) return {};
   append_scales(d, plan.header);
   append(plan.header, static_cast<std::uint16_t>(edges[0]));
   append(plan.header, static_cast<std::uint16_t>(edges[1]));
@@ -310,7 +311,8 @@ SegmentPlan plan_events(const Dictionary& d) {
   if (repeats) {
     // A patch back to a known level may be cheaper as a patch than as the level's id.
     SegmentPlan plain = plan_emission(d, script, edges, Emission(d, script, edges, false));
-    if (plain.bytes(d.shape) <= best.bytes(d.shape)) best = std::move(plain);
+    if (best.streams.empty() || (!plain.streams.empty() && plain.bytes(d.shape) <= best.bytes(d.shape)))
+      best = std::move(plain);
   }
   best.values.push_back(std::move(script.counts));
   return best;

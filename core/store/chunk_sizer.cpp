@@ -43,7 +43,8 @@ bool ChunkSizer::accept(std::uint32_t record_bytes) noexcept {
     return true;
   }
   const double ideal = static_cast<double>(rows_) * target_bytes_ / record_bytes;
-  if (record_bytes < kShortEnoughToRetry * target_bytes_) {
+  // Rows that were too many are never tried again: how a record grows with its rows may be any jump.
+  if (record_bytes < kShortEnoughToRetry * target_bytes_ && !has_shrunk_) {
     const std::uint32_t grown = limit(std::min(ideal, 2.0 * rows_));
     if (grown > rows_) {
       rows_ = grown;
@@ -54,6 +55,7 @@ bool ChunkSizer::accept(std::uint32_t record_bytes) noexcept {
     const std::uint32_t shrunk = limit(ideal);
     if (shrunk < rows_) {
       rows_ = shrunk;
+      has_shrunk_ = true;
       return false;
     }
   }

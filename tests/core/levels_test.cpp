@@ -297,6 +297,20 @@ TEST(Levels, AnyBitPatternSurvives) {
   }
 }
 
+// Specials are counted in 16 bits: columns that would have more keep their bits.
+TEST(Levels, MoreSpecialsThanCanBeCounted) {
+  std::mt19937 random(3);
+  const Book b = make_book<float>(16, 4096, 64, [&](std::uint32_t, std::uint32_t j, std::uint32_t f) {
+    if (f == 0) return static_cast<float>(j);
+    if (random() % 20 == 0) return std::numeric_limits<float>::quiet_NaN();
+    return static_cast<float>(random() % 1000) / 8;
+  });
+  for (const bool smallest : {false, true}) {
+    const Buffer payload = encode(b.layout, b.data, b.n_rows, smallest);
+    if (!payload.empty()) EXPECT_TRUE(equal(decode(b.layout, b.n_rows, payload, {0, b.n_rows}), b.data));
+  }
+}
+
 TEST(Levels, MissingLevelsAsNaNKeepDecimals) {
   const auto book = [](bool missing) {
     return make_book<float>(64, 50, 3, [=](auto r, auto j, auto f) {
