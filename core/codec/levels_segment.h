@@ -20,7 +20,7 @@ inline constexpr std::uint32_t kMaxFeatures = 64;
 inline constexpr std::uint32_t kMaxLanes = 2 * kMaxFeatures;
 inline constexpr std::size_t kMaxCells = 65536;  // rows * slots of a segment, so that ids fit into 16 bits
 inline constexpr std::size_t kMaxSpecials = 0xffff;  // of a segment: they are counted in 16 bits
-inline constexpr std::uint32_t kMaxScale = 12;   // decimal exponents 0 to 12
+inline constexpr std::uint32_t kMaxScale = 12;       // decimal exponents 0 to 12
 
 enum class Layout : std::uint8_t { Events = 0, Full = 1, Ladder = 2 };
 

@@ -1,8 +1,9 @@
 // How many rows the next chunk gets, so that its record is about as long as asked.
 //
 // The only way to know how well rows compress is to compress them, so the size follows what the chunks so far
-// came to. Until the first chunk that is long enough, attempts double; one that is too long is cut. From then on it changes only every 16
-// chunks, so that so many may be encoded at once, or when they are on average far too long or short.
+// came to. Until the first chunk that is long enough, attempts double; one that is too long is cut. From then
+// on it changes only every 16 chunks, so that so many may be encoded at once, or when they are on average far
+// too long or short.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +24,9 @@ class ChunkSizer {
   // Chunks from the next one on that rows() most likely stays the same for; 1 where accept() may refuse.
   std::uint32_t ahead() const noexcept;
 
-  // Told that a chunk of rows() rows came to `record_bytes`. False: it is far too short or too long and rows()
-  // has changed, so encode that many. True: keep it. Whatever the bytes are, refusals end: rows() doubles at
-  // most until it shrinks, and from then on only shrinks.
+  // Told that a chunk of rows() rows came to `record_bytes`. False: it is far too short or too long and
+  // rows() has changed, so encode that many. True: keep it. Whatever the bytes are, refusals end: rows()
+  // doubles at most until it shrinks, and from then on only shrinks.
   bool accept(std::uint32_t record_bytes) noexcept;
 
  private:
