@@ -170,7 +170,9 @@ class Decoder {
     prepare(stream, segment, values, &work);
     if (!decode_segment(work, values)) fail(ErrorCode::Corrupt, "numeric block is shorter than its values");
 
-    if (stream.n_table != 0) look_up(stream, values + skipped, n - skipped);
+    // Where streams are told by others, values before the range count, too: those are told by the one before.
+    const std::size_t unneeded = keeps_values_ ? 0 : skipped;
+    if (stream.n_table != 0) look_up(stream, values + unneeded, n - unneeded);
     const std::size_t out_row = first_row + skipped / shape_.width - range_.first;
     std::byte* const out = out_ + (out_row * items_.per_row + stream.first_item) * items_.bytes;
     convert(stream.conversion, values + skipped, n - skipped, out, shape_.streams);
