@@ -56,7 +56,7 @@ def run_of(pick: Pick, size: int, what: str) -> Run:
     """The run of one dimension's key; `what` names the dimension. Raises IndexError as NumPy does."""
     if pick is None:
         return Run(0, size, slice(None))
-    if isinstance(pick, list | tuple) and pick and all(type(number) is int for number in pick):
+    if isinstance(pick, list | tuple) and all(type(number) is int for number in pick):
         return _run_of_numbers(pick, size, what)
     key = _normal(pick, what)
     if isinstance(key, int):
@@ -77,12 +77,8 @@ def run_of(pick: Pick, size: int, what: str) -> Run:
     if key.dtype == bool:
         if len(key) != size:
             raise IndexError(f"the mask has {len(key)} items for {size} {what}")
-    elif (outside := key[(key < -size) | (key >= size)]).size:
-        raise IndexError(f"index {outside[0]} is not one of {size} {what}")
-    found = np.arange(size)[key]
-    if found.size == 0:
-        return Run(0, 1, slice(0, 0))
-    return Run(int(found.min()), int(found.max()) + 1, found - found.min())
+        key = key.nonzero()[0]
+    return _run_of_numbers(key.tolist(), size, what)
 
 
 def _run_of_numbers(picked: Sequence[int], size: int, what: str) -> Run:
@@ -90,6 +86,8 @@ def _run_of_numbers(picked: Sequence[int], size: int, what: str) -> Run:
     for number in picked:
         if not -size <= number < size:
             raise IndexError(f"index {number} is not one of {size} {what}")
+    if not picked:
+        return Run(0, 1, slice(0, 0))
     numbers = [number + size if number < 0 else number for number in picked]
     low, high = min(numbers), max(numbers)
     step = numbers[1] - numbers[0] if len(numbers) > 1 else 1

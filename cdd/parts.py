@@ -41,6 +41,8 @@ def read_part(
     read(box, cells)
     part = box[..., levels_run.key, :][..., features_run.key]
     if out is None:
-        return part.copy().view(dtype)  # a part would keep all of the box alive
+        if part.base is not None and part.base.nbytes > part.nbytes:
+            part = part.copy()  # else it would keep all of the box alive
+        return part.view(dtype)
     np.copyto(out_items(out, dtype, part.shape), part)
     return out

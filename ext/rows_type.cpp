@@ -292,10 +292,9 @@ constexpr char kReadDoc[] =
     "\n"
     "Of (N, levels, features) books, `levels` and `features` pick a part of each row: read(a, b,\n"
     "levels=slice(20, 30), features=0) is r[a:b, 20:30, 0]. Each is a slice, a number (whose dimension the\n"
-    "result then lacks), or a list of numbers or bools; both together pick a rectangle. The run of levels "
-    "and\n"
-    "features that holds all of them is what is made where the codec can do without the rest: that saves\n"
-    "memory, and of a window that is decoded little time.";
+    "result then lacks), or a list of numbers or bools; both together pick a rectangle. The run of levels\n"
+    "and features that holds all of them is what is made where the codec can do without the rest: that\n"
+    "saves memory, and of a window that is decoded little time.";
 
 PyMethodDef methods[] = {
     {"_reads", as_method(rows_reads), METH_METHOD | METH_FASTCALL | METH_KEYWORDS, nullptr},
