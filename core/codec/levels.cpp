@@ -62,6 +62,9 @@ constexpr std::size_t kSegmentRows = 256;
 constexpr double kSegmentSpan = 50000;
 constexpr std::size_t kProbeRows = 64;
 
+// An exception of a packed stream takes a step of its own to decode; it must save so many bytes.
+constexpr std::size_t kExceptionWorth = 2;
+
 // With fewer events than this the full layout is not worth a try.
 constexpr std::size_t kManyCellsPerEvent = 4;
 // Where a quarter of the levels change, windows of the full layout take a third less time than those of a
@@ -129,7 +132,7 @@ std::size_t guess_without_ids(const Dictionary& d, const SegmentPlan& full, std:
 }
 
 SegmentPlan plan_segment(const Shape& shape, Bytes rows, std::size_t n_rows, bool smallest) {
-  const Dictionary dictionary = levels::make_dictionary(shape, rows, n_rows);
+  const Dictionary dictionary = levels::make_dictionary(shape, rows, n_rows, smallest ? 0 : kExceptionWorth);
   const double full_worth = smallest ? 1 : kFullWorth;
   const auto is_worth = [&](const SegmentPlan& full, std::size_t others) {
     return static_cast<double>(full.bytes(shape)) < full_worth * static_cast<double>(others);

@@ -192,10 +192,11 @@ void make_lanes(Dictionary& d) {
 
 }  // namespace
 
-Dictionary make_dictionary(const Shape& shape, Bytes rows, std::size_t n_rows) {
+Dictionary make_dictionary(const Shape& shape, Bytes rows, std::size_t n_rows, std::size_t exception_worth) {
   Dictionary d;
   d.shape = shape;
   d.n_rows = n_rows;
+  d.exception_worth = exception_worth;
   number_levels(rows, d);
   number_keys(d);
   make_lanes(d);

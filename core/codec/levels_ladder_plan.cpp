@@ -280,7 +280,7 @@ SegmentPlan plan_ladder(const Dictionary& d, bool* is_sorted) {
     lane.erase(lane.begin());
   }
   for (std::size_t i = 0; i < plan.values.size(); ++i)
-    plan.streams.push_back(plan_stream(plan.values[i], i >= 3));
+    plan.streams.push_back(plan_stream(plan.values[i], i >= 3, d.exception_worth));
   return plan;
 }
 

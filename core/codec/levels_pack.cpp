@@ -14,8 +14,8 @@ namespace {
 constexpr unsigned kMaxPlainWidth = 24;
 constexpr unsigned kLowWidth = 16;
 
-// Exceptions take two more arrays to unpack, and a step for each; they must save so many bytes.
-constexpr std::size_t kExceptionsWorth = 12, kExceptionWorth = 2;
+// Exceptions take two more arrays to unpack; they must save so many bytes.
+constexpr std::size_t kExceptionsWorth = 12;
 
 constexpr unsigned kZigzagBit = 1, kHighBit = 2, kDeltaBit = 4, kHighWidthShift = 3;
 constexpr std::array<unsigned, 4> kBaseBytes{0, 1, 2, 4};
@@ -96,7 +96,8 @@ std::uint32_t coded(const StreamHead& head, std::uint32_t v) noexcept {
 }
 
 // Chooses width, high_width and n_high from how many values have each bit width.
-void choose_width(const std::array<std::uint32_t, 33>& counts, std::size_t n, StreamHead& head) {
+void choose_width(const std::array<std::uint32_t, 33>& counts, std::size_t n, std::size_t exception_worth,
+                  StreamHead& head) {
   unsigned widest = 32;
   while (widest > 0 && counts[widest] == 0) --widest;
   head.width = static_cast<std::uint8_t>(widest);
@@ -108,7 +109,7 @@ void choose_width(const std::array<std::uint32_t, 33>& counts, std::size_t n, St
     if (n_high > 0xffff) break;
     const std::size_t bytes =
         array_bytes(n, width) + 2 + array_bytes(n_high, position_bits) + array_bytes(n_high, widest - width);
-    const std::size_t worth = kExceptionsWorth + n_high * kExceptionWorth;
+    const std::size_t worth = kExceptionsWorth + n_high * exception_worth;
     if (bytes + worth >= best) continue;
     best = bytes + worth;
     head.width = static_cast<std::uint8_t>(width);
@@ -163,7 +164,8 @@ std::size_t StreamPlan::head_bytes() const noexcept {
   return 2 + kBaseBytes[base_code(head.base)] + (head.n_high != 0 ? 2 : 0);
 }
 
-StreamPlan plan_stream(std::span<const std::uint32_t> values, bool allow_zigzag) {
+StreamPlan plan_stream(std::span<const std::uint32_t> values, bool allow_zigzag,
+                       std::size_t exception_worth) {
   StreamPlan plain{values, StreamHead{}};
   if (values.empty()) return plain;
   // Signed order: a stream of small steps up and down has a small range, wherever its values lie.
@@ -176,11 +178,11 @@ StreamPlan plan_stream(std::span<const std::uint32_t> values, bool allow_zigzag)
     ++zigzag_counts[static_cast<std::size_t>(std::bit_width(zigzag(v)))];
   }
   plain.head.base = base;
-  choose_width(counts, values.size(), plain.head);
+  choose_width(counts, values.size(), exception_worth, plain.head);
   if (!allow_zigzag) return plain;
   StreamPlan zigzagged{values, StreamHead{}};
   zigzagged.head.zigzag = true;
-  choose_width(zigzag_counts, values.size(), zigzagged.head);
+  choose_width(zigzag_counts, values.size(), exception_worth, zigzagged.head);
   return zigzagged.bytes() < plain.bytes() ? zigzagged : plain;
 }
 

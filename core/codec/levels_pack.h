@@ -73,8 +73,9 @@ struct StreamPlan {
   std::size_t bytes() const noexcept { return head_bytes() + body_bytes(); }
 };
 
-// The cheapest of plain and (when allowed) zigzag coding.
-StreamPlan plan_stream(std::span<const std::uint32_t> values, bool allow_zigzag);
+// The cheapest of plain and (when allowed) zigzag coding. Each exception must save `exception_worth` bytes
+// more than it takes, for the time that it costs.
+StreamPlan plan_stream(std::span<const std::uint32_t> values, bool allow_zigzag, std::size_t exception_worth);
 
 // Each returns where it stopped. The body needs 8 writable bytes behind it.
 std::byte* write_stream_head(const StreamPlan& plan, std::byte* out);

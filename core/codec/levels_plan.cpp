@@ -236,9 +236,10 @@ class Emission {
 };
 
 // The patches of a lane as they are or against what they replace, whichever is smaller.
-StreamPlan plan_patches(const std::vector<std::uint32_t>& values, const std::vector<std::uint32_t>& deltas) {
-  const StreamPlan absolute = plan_stream(values, false);
-  StreamPlan relative = plan_stream(deltas, true);
+StreamPlan plan_patches(const std::vector<std::uint32_t>& values, const std::vector<std::uint32_t>& deltas,
+                        std::size_t exception_worth) {
+  const StreamPlan absolute = plan_stream(values, false, exception_worth);
+  StreamPlan relative = plan_stream(deltas, true, exception_worth);
   relative.head.delta = true;
   return relative.bytes() < absolute.bytes() ? relative : absolute;
 }
@@ -264,11 +265,14 @@ SegmentPlan plan_emission(const Dictionary& d, const Script& script, std::array<
   append(plan.header, static_cast<std::uint16_t>(e.moves.size()));
   append(plan.header, static_cast<std::uint16_t>(plan.specials.size()));
   append(plan.header, d.lane(0)[d.cells[0]]);
-  plan.streams.push_back(plan_stream(script.counts, false));
-  for (auto* v : {&e.kinds, &e.slots, &e.moves, &e.known}) plan.streams.push_back(plan_stream(*v, false));
-  for (auto& v : e.inserts) plan.streams.push_back(plan_stream(v, true));
+  const auto add = [&](const std::vector<std::uint32_t>& values, bool allow_zigzag) {
+    plan.streams.push_back(plan_stream(values, allow_zigzag, d.exception_worth));
+  };
+  add(script.counts, false);
+  for (const auto* v : {&e.kinds, &e.slots, &e.moves, &e.known}) add(*v, false);
+  for (const auto& v : e.inserts) add(v, true);
   for (std::size_t l = d.scales.key_lanes; l < d.scales.lanes; ++l) {
-    plan.streams.push_back(plan_patches(e.patches[l], e.deltas[l]));
+    plan.streams.push_back(plan_patches(e.patches[l], e.deltas[l], d.exception_worth));
   }
   // Moving a vector keeps its elements where the streams point.
   for (auto* v : {&e.kinds, &e.slots, &e.moves, &e.known}) plan.values.push_back(std::move(*v));
@@ -353,7 +357,7 @@ SegmentPlan plan_full(const Dictionary& d) {
   append(plan.header, static_cast<std::uint16_t>(plan.specials.size()));
   append(plan.header, key[level_of[0]]);
   for (std::size_t i = 0; i < plan.values.size(); ++i) {
-    plan.streams.push_back(plan_stream(plan.values[i], i > d.scales.lanes));
+    plan.streams.push_back(plan_stream(plan.values[i], i > d.scales.lanes, d.exception_worth));
   }
   return plan;
 }

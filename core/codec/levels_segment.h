@@ -139,6 +139,7 @@ class Arena {
 struct Dictionary {
   Shape shape;
   std::size_t n_rows = 0;
+  std::size_t exception_worth = 0;  // of streams: see plan_stream()
   std::size_t n_levels = 0;
   std::vector<std::uint32_t> cells;       // n_rows * slots level numbers, in order of first appearance
   std::vector<const std::byte*> samples;  // of each level: where it stands in the rows
@@ -150,7 +151,7 @@ struct Dictionary {
 
   const std::uint32_t* lane(std::size_t l) const noexcept { return lanes.data() + l * n_levels; }
 };
-Dictionary make_dictionary(const Shape& shape, Bytes rows, std::size_t n_rows);
+Dictionary make_dictionary(const Shape& shape, Bytes rows, std::size_t n_rows, std::size_t exception_worth);
 // The specials of the entries given by their level numbers, in order of entry.
 std::vector<Special> find_specials(const Dictionary& dictionary, std::span<const std::uint32_t> entry_levels);
 
