@@ -44,8 +44,11 @@ except ModuleNotFoundError as error:
 from cdd.maintenance import LostChunks, RepairReport, compact, repair, truncate
 from cdd.reader import ChunkInfo, Reader
 from cdd.store import CODECS, load, open, save
-from cdd.threads import set_threads, threads
+from cdd.threads import set_threads, threads, warn_of_environment
 from cdd.writer import Float16Error, Writer
+
+warn_of_environment()
+del warn_of_environment
 
 __all__ = [
     "CODECS",

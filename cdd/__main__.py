@@ -1,6 +1,7 @@
 """python -m cdd: looks after files from the command line."""
 
 import argparse
+import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -106,9 +107,16 @@ def _for_each(files: list[str], work: Look, options: argparse.Namespace) -> int:
         try:
             good = work(path, options) and good
         except (cdd.CddError, OSError, ImportError) as error:
+            if _is_of_output(error):
+                raise
             _complain(path, error)
             good = False
     return 0 if good else 1
+
+
+def _is_of_output(error: Exception) -> bool:
+    """Whether print() failed; whatever fails at a file says its name."""
+    return isinstance(error, OSError) and error.filename is None
 
 
 def _complain(path: str, error: Exception) -> None:
@@ -219,8 +227,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         cdd.set_threads(options.threads)
         status: int = options.work(options)
+        print(end="", flush=True)
     except (cdd.CddError, OSError, ValueError, IndexError, ImportError) as error:
-        _complain(getattr(options, "file", "cdd"), error)
+        if not _is_of_output(error):
+            _complain(getattr(options, "file", "cdd"), error)
+        else:
+            if not isinstance(error, BrokenPipeError):  # whoever closed the pipe has seen enough
+                _complain("standard output", error)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python tries again
         return 1
     return status
 

@@ -1,7 +1,24 @@
 """How many cores large reads and appends may use."""
 
+import os
+import re
+import warnings
+
 from cdd import _cdd
 from cdd.arguments import size
+
+MAX_THREADS = 1024
+
+
+def warn_of_environment() -> None:
+    """Says so when CDD_THREADS is not what the core takes: no reason to fail an import, but to be told."""
+    text = os.environ.get("CDD_THREADS", "")
+    if text and not (re.fullmatch("[0-9]+", text) and int(text) <= MAX_THREADS):
+        warnings.warn(
+            f"CDD_THREADS={text!r} is not a number from 0 to {MAX_THREADS}: all cores may be used",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
 
 def set_threads(number: int) -> None:
@@ -11,7 +28,7 @@ def set_threads(number: int) -> None:
     calling thread. Short reads and appends always are. A forked process works in its calling thread until it
     calls this itself. Raises ValueError for a number that is negative or over 1024.
     """
-    _cdd.set_threads(size("number", number, 0, 1024))
+    _cdd.set_threads(size("number", number, 0, MAX_THREADS))
 
 
 def threads() -> int:

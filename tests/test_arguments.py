@@ -1,6 +1,7 @@
 """Arguments of a wrong type or size: the error names them, what is allowed and what came."""
 
 import io
+import os
 import pickle
 import re
 import shutil
@@ -119,6 +120,33 @@ def test_numbers_of_threads() -> None:
     ):
         with pytest.raises(error, match=text):
             cdd.set_threads(number)  # type: ignore[arg-type]
+
+
+WRONG_THREADS = ("two", "3x", " 3", "-1", "1025", "1e3")
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("3", 3), ("1024", 1024), ("0", 0), ("", 0), *((text, 0) for text in WRONG_THREADS)],
+)
+def test_threads_of_the_environment(text: str, number: int) -> None:
+    """What is no number changes nothing, and says so."""
+    try:
+        cdd.set_threads(number)
+        expected = cdd.threads()
+    finally:
+        cdd.set_threads(0)
+    command = [
+        sys.executable,
+        "-P",
+        "-c",
+        "import sys; sys.path[:0] = sys.argv[1:]; import cdd; print(cdd.threads())",
+    ]
+    command.append(str(Path(cdd.__file__).parent.parent))
+    env = os.environ | {"CDD_THREADS": text}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=env)
+    assert int(done.stdout) == expected
+    assert (f"RuntimeWarning: CDD_THREADS={text!r} is not a number" in done.stderr) == (text in WRONG_THREADS)
 
 
 def test_what_no_store_is_opened_by(path: Path) -> None:

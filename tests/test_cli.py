@@ -2,7 +2,6 @@
 
 import os
 import stat
-import subprocess
 import sys
 from pathlib import Path
 
@@ -165,22 +164,6 @@ def test_info(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         names = {chunk.codec for chunk in reader.chunks}
     assert all(f"{name}: " in text for name in names)
     assert "not known yet" in text.split(str(empty))[1]
-
-
-def test_it_runs_as_a_module(path: Path) -> None:
-    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(cdd.__file__).parent.parent), *sys.path])}
-
-    def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-P", "-W", "error", "-m", "cdd", *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, env=env, timeout=120, check=False)
-
-    done = run("verify", path)
-    assert (done.returncode, done.stderr) == (0, "")
-    damage(path, 3)
-    assert run("verify", path).returncode == 1
-    assert run("verify").returncode == 2
-    assert run().returncode == 2
-    assert "repair" in run("--help").stdout
 
 
 # ---------------------------------------------------------------- repair

@@ -16,8 +16,8 @@ using FileHandle = void*;
 using FileHandle = int;
 #endif
 
-// The calling process. A writer remembers it, since a forked child must not write through its parent's
-// handle.
+// A number for the calling process that none it was forked off has. A writer remembers it, since a forked
+// child must not write through its parent's handle.
 std::uint64_t process_id() noexcept;
 
 class FileStorage final : public Storage {

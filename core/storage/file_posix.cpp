@@ -62,7 +62,9 @@ void lock_or_fail(int fd, const std::string& path, int kind = LOCK_EX) {
 // lives. Never destroyed: threads may write while the process ends.
 std::mutex& locked_mutex = *new std::mutex;
 std::vector<int*>& locked_handles = *new std::vector<int*>;
+std::uint32_t forks = 0;  // from the first process to this one
 const int registered = ::pthread_atfork(nullptr, nullptr, [] {
+  ++forks;
   for (int* const handle : locked_handles) ::close(std::exchange(*handle, -1));
   locked_handles.clear();
 });
@@ -265,6 +267,10 @@ void FileStorage::sync() {
   if (result != 0) fail_io(errno, path_, "cannot sync %s");
 }
 
-std::uint64_t process_id() noexcept { return static_cast<std::uint64_t>(::getpid()); }
+// The number of a process is not enough: in a namespace of its own a child may have its parent's.
+std::uint64_t process_id() noexcept {
+  static_cast<void>(registered);
+  return std::uint64_t{forks} << 32 | static_cast<std::uint32_t>(::getpid());
+}
 
 }  // namespace cdd

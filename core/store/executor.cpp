@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -26,8 +29,10 @@ constexpr unsigned kMaxThreads = 1024;
 
 unsigned default_threads() {
   if (const char* const text = std::getenv("CDD_THREADS")) {
-    const long asked = std::strtol(text, nullptr, 10);
-    if (asked > 0 && asked <= long{kMaxThreads}) return static_cast<unsigned>(asked);
+    const char* const end = text + std::strlen(text);
+    unsigned asked = 0;
+    const auto [stop, error] = std::from_chars(text, end, asked);
+    if (error == std::errc{} && stop == end && asked > 0 && asked <= kMaxThreads) return asked;
   }
   const unsigned cores = std::thread::hardware_concurrency();
   return cores == 0 ? 1 : cores;

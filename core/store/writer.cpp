@@ -132,8 +132,8 @@ Writer::~Writer() {
 // there.
 std::unique_lock<std::mutex> Writer::lock() const {
   if (process_id() != process_) {
-    fail(ErrorCode::Closed, "the writer of %s belongs to process %llu, a fork cannot use it", name_.c_str(),
-         static_cast<unsigned long long>(process_));
+    fail(ErrorCode::Closed, "the writer of %s belongs to the process that opened it, a fork cannot use it",
+         name_.c_str());
   }
   return std::unique_lock(mutex_);
 }
