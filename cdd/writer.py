@@ -100,7 +100,7 @@ class Writer(Opened):
         """Adds rows, an array of shape (n, *row_shape) with any n, strides and byte order: all of them or
         none.
 
-        The first append fixes dtype and row shape unless they were given. Rows that do not fill a chunk wait
+        The first rows fix dtype and row shape unless they were given. Rows that do not fill a chunk wait
         in memory until more come, or for flush() or close().
 
         Raises TypeError for a dtype that no store can hold, ValueError for another dtype or row shape than
