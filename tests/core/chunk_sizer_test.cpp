@@ -56,7 +56,7 @@ TEST(ChunkSizer, EndsWhereRecordsJump) {
 TEST(ChunkSizer, EndsWhateverRecordsComeTo) {
   std::mt19937 random(1);
   for (int i = 0; i < 20000; ++i) {
-    ChunkSizer sizer(books(), 0, 1 + random() % 20000, 1 << 30);
+    ChunkSizer sizer(books(), 0, 1 + static_cast<std::uint32_t>(random() % 20000), 1 << 30);
     first_kept(sizer,
                [&](std::uint32_t) { return 1 + (static_cast<std::uint32_t>(random()) >> random() % 32); });
   }
