@@ -12,6 +12,7 @@ open       a Reader or a Writer of a file, of a Memory, or of bytes
 save, load whole arrays
 Memory     a store in memory
 CODECS     the names of codecs
+verify     all that is wrong with a file
 repair, truncate, compact  new files made of a damaged one, of the first rows, of better codecs; on the
            command line python -m cdd verify | info | repair | truncate | compact
 set_threads, threads       how many cores large reads and appends may use
@@ -41,7 +42,8 @@ except ModuleNotFoundError as error:
         "python -P or start it in another folder",
         name=error.name,
     ) from None
-from cdd.maintenance import LostChunks, RepairReport, compact, repair, truncate
+from cdd.damage import BadChunk, VerifyReport
+from cdd.maintenance import LostChunks, RepairReport, compact, repair, truncate, verify
 from cdd.reader import ChunkInfo, Reader
 from cdd.store import CODECS, load, open, save
 from cdd.threads import set_threads, threads, warn_of_environment
@@ -52,6 +54,7 @@ del warn_of_environment
 
 __all__ = [
     "CODECS",
+    "BadChunk",
     "CddError",
     "ChecksumError",
     "ChunkInfo",
@@ -63,6 +66,7 @@ __all__ = [
     "RepairReport",
     "TruncatedError",
     "UnsupportedError",
+    "VerifyReport",
     "Writer",
     "__version__",
     "compact",
@@ -73,4 +77,5 @@ __all__ = [
     "set_threads",
     "threads",
     "truncate",
+    "verify",
 ]

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 import cdd
-from cdd.maintenance import count_hidden_chunks, find_bad_chunks
+from cdd.damage import MAX_CHUNK_BYTES, repair_hint
 from cdd.reader import Reader
 
 Command = Callable[[argparse.Namespace], int]
@@ -84,21 +84,10 @@ def _verify_one(path: str, options: argparse.Namespace) -> bool:
                 f"{path}: {100 * done // chunks} % of {chunks:,} chunks", end=end, file=sys.stderr, flush=True
             )
 
-    bad = 0
-    with Reader(path, mmap=False, max_chunk_bytes=options.max_chunk_bytes) as reader:
-        for chunk in find_bad_chunks(reader, show):
-            bad += 1
-            print(f"{path}: {chunk}")
-        chunks, rows = reader.nchunks, len(reader)
-        hidden = count_hidden_chunks(reader, options.max_chunk_bytes)
-    if hidden:
-        print(f"{path}: DAMAGED, the index shows {chunks:,} chunks, {hidden:,} more are there")
-        print(f"{path}: a writer would cut those off, python -m cdd repair keeps them")
-    if bad:
-        print(f"{path}: DAMAGED, {bad:,} of {chunks:,} chunks")
-    elif not hidden and not options.quiet:
-        print(f"{path}: ok, {rows:,} rows in {chunks:,} chunks")
-    return bad == 0 and hidden == 0
+    report = cdd.verify(path, max_chunk_bytes=options.max_chunk_bytes, progress=show)
+    if not report.ok or not options.quiet:
+        print(report)
+    return report.ok
 
 
 def _for_each(files: list[str], work: Look, options: argparse.Namespace) -> int:
@@ -110,6 +99,8 @@ def _for_each(files: list[str], work: Look, options: argparse.Namespace) -> int:
             if _is_of_output(error):
                 raise
             _complain(path, error)
+            if _repair_helps(path, error):
+                print(repair_hint(path), file=sys.stderr)
             good = False
     return 0 if good else 1
 
@@ -119,8 +110,17 @@ def _is_of_output(error: Exception) -> bool:
     return isinstance(error, OSError) and error.filename is None
 
 
+def _repair_helps(path: str, error: Exception) -> bool:
+    """Whether what keeps a file from being opened is its index. Its header repair() needs as well."""
+    text = str(error).replace(path, "")
+    of_the_index = any(part in text for part in ("index block", "was cut", "none of its chunks"))
+    return of_the_index and isinstance(error, cdd.ChecksumError | cdd.TruncatedError)
+
+
 def _complain(path: str, error: Exception) -> None:
     text = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    if isinstance(error, FileExistsError):  # it is the output that is in the way
+        path, text = error.filename, "is there already: --overwrite replaces it"
     print(text if path in text else f"{path}: {text}", file=sys.stderr)
 
 
@@ -156,6 +156,13 @@ def _compact(options: argparse.Namespace) -> int:
     return 0
 
 
+def _natural(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{number} is less than 0")
+    return number
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m cdd",
@@ -163,12 +170,14 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Exit status: 0 all is well, 1 a file is damaged or something failed, 2 wrong arguments.",
     )
     parser.add_argument("--version", action="version", version=f"cdd {cdd.__version__}")
-    parser.add_argument("--threads", type=int, default=0, metavar="N", help="cores to use (default: all)")
+    threads = {"type": _natural, "metavar": "N", "help": "cores to use (default: all)"}
+    parser.add_argument("--threads", default=0, **threads)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def command(name: str, work: Command, text: str) -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=text, description=text)
         added.set_defaults(work=work)
+        added.add_argument("--threads", default=argparse.SUPPRESS, **threads)
         return added
 
     info = command("info", _info, "Shows shape, dtype, chunks, codecs and sizes.")
@@ -196,29 +205,29 @@ def _parser() -> argparse.ArgumentParser:
     for single in (repair, truncate, compact):
         single.add_argument("file", metavar="FILE")
         single.add_argument("--overwrite", action="store_true", help="replace OUT when it exists")
-    for careful in (verify, repair):
+    for careful, as_what in (verify, "refuse to read them"), (repair, "they count as lost"):
         careful.add_argument(
             "--max-chunk-bytes",
-            type=int,
-            default=1 << 31,
+            type=_natural,
+            default=MAX_CHUNK_BYTES,
             metavar="N",
-            help="refuse chunks of more raw bytes",
+            help=f"chunks of more bytes in memory: {as_what}",
         )
     for in_place in (truncate, compact):
         in_place.add_argument("--output", "-o", metavar="OUT", help="write to OUT, leave FILE alone")
     repair.add_argument("--output", "-o", metavar="OUT", help="(default: FILE's name with .repaired.cdd)")
     kept = truncate.add_mutually_exclusive_group(required=True)
-    kept.add_argument("--rows", type=int, metavar="N", help="rows to keep")
-    kept.add_argument("--chunks", type=int, metavar="N", help="chunks to keep")
+    kept.add_argument("--rows", type=_natural, metavar="N", help="rows to keep")
+    kept.add_argument("--chunks", type=_natural, metavar="N", help="chunks to keep")
     compact.add_argument("--profile", choices=("fast", "dense"), default="dense", help="(default: dense)")
     compact.add_argument(
         "--codec", choices=cdd.CODECS, default="auto", metavar="NAME", help="one of cdd.CODECS"
     )
-    compact.add_argument("--level", type=int, default=3, metavar="N", help="of zstd (default: 3)")
+    compact.add_argument("--level", type=_natural, default=3, metavar="N", help="of zstd (default: 3)")
     compact.add_argument(
-        "--chunk-bytes", type=int, metavar="N", help="stored bytes of a chunk (default: 4096)"
+        "--chunk-bytes", type=_natural, metavar="N", help="stored bytes of a chunk (default: 4096)"
     )
-    compact.add_argument("--chunk-rows", type=int, metavar="N", help="instead: rows of a chunk")
+    compact.add_argument("--chunk-rows", type=_natural, metavar="N", help="instead: rows of a chunk")
     return parser
 
 

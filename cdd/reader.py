@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from cdd import _cdd, arguments
 from cdd.chunks import ChunkInfo, Chunks
+from cdd.damage import refuse_hidden_chunks
 from cdd.dtypes import Array, DType, buffer_dtype, dtype_of, out_buffer
 from cdd.indexing import Cells, Part, Pick, Selection, row_number, row_numbers, select
 from cdd.opened import Opened
@@ -339,9 +340,15 @@ class Reader(Opened, _cdd.Rows):
         return more
 
     def verify(self) -> None:
-        """Reads all chunks with every check there is, and raises what is wrong with the first bad one."""
+        """Reads all chunks with every check there is, and raises what is wrong with the first bad one.
+
+        ChecksumError, too, when the file has whole chunks behind them that its index does not show.
+        cdd.verify(path) raises nothing and tells all that is wrong.
+        """
         for number in range(self._core.chunks):
             self._core.verify_chunk(number)
+        if self._path is not None and not self.replaced:
+            refuse_hidden_chunks(str(self._source), self._path)
 
     def close(self) -> None:
         """Lets go of the store; reads under way in other threads still end well. Again: nothing."""

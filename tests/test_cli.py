@@ -10,7 +10,6 @@ import pytest
 
 import cdd
 from cdd.__main__ import main
-from cdd.maintenance import find_bad_chunks
 
 ROWS = np.random.default_rng(3).integers(0, 50, (1000, 4))
 META = b"what the rows are"
@@ -80,11 +79,12 @@ def test_verify_says_what_is_damaged_and_where(path: Path, capsys: pytest.Captur
     assert capsys.readouterr().out == ""
     damage(path, 7, 42)
     assert main(["verify", str(path)]) == 1
-    first, second, last = capsys.readouterr().out.splitlines()
-    assert first.startswith(f"{path}: chunk 7, rows 70 to 79: at 0x")
+    first, second, last, hint = capsys.readouterr().out.splitlines()
+    assert first.startswith(f"{path}: chunk 7, rows 70 to 79, at 0x")
     assert "record check" in first or "record's check" in first
-    assert second.startswith(f"{path}: chunk 42, rows 420 to 429: at 0x")
+    assert second.startswith(f"{path}: chunk 42, rows 420 to 429, at 0x")
     assert last == f"{path}: DAMAGED, 2 of 100 chunks"
+    assert hint == f"python -m cdd repair {path} writes every whole chunk to a new file"
 
 
 @pytest.mark.parametrize("threads", ["1", "4"])
@@ -95,7 +95,7 @@ def test_verify_finds_the_same_on_any_number_of_threads(
     damage(path, *bad)
     assert main(["--threads", threads, "verify", str(path)]) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[2] for line in lines[:-1]] == [f"{chunk}," for chunk in bad]
+    assert [line.split()[2] for line in lines[:-2]] == [f"{chunk}," for chunk in bad]
 
 
 def test_verify_takes_several_files(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -115,8 +115,7 @@ def test_verify_tells_rows_of_a_chunk_whose_slot_is_damaged(path: Path) -> None:
     with cdd.open(path) as reader:
         slots = reader.chunks[0].offset - 32 * 129
     overwrite(path, slots // 64 * 64 + 32 * 5, b"\xff" * 32)
-    with cdd.open(path) as reader:
-        (bad,) = find_bad_chunks(reader)
+    (bad,) = cdd.verify(path).bad
     assert bad[:3] == (5, 50, 60)
     assert "slot is damaged" in str(bad)
 

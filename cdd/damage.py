@@ -1,0 +1,170 @@
+"""What is wrong with a store: chunks that cannot be read, and whole ones that its index does not show.
+
+It only looks. Whoever opened the store says which; what is done about damage is maintenance's.
+"""
+
+import shlex
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from cdd import _cdd
+
+Progress = Callable[[int, int], object]
+
+MAX_CHUNK_BYTES = 1 << 31  # what a chunk may have at most, and so the default of every limit
+
+_VERIFY_CHUNKS = 1024  # of one call: between two the caller is told how far it is
+_REFUSED = "refused: over --max-chunk-bytes"
+_MOMENT = 0.1  # seconds: a writer that has written a record writes its slot next
+
+
+class BadChunk(NamedTuple):
+    """A chunk that cannot be read. Its rows [start, stop) are None where the index does not tell them."""
+
+    chunk: int
+    start: int | None
+    stop: int | None
+    error: str
+
+    @property
+    def refused(self) -> bool:
+        """Whether it was not looked at, since it is larger than the limit that was given."""
+        return self.error == _REFUSED
+
+    def __str__(self) -> str:
+        what = self.error.removeprefix(f"chunk {self.chunk} ").removeprefix("cannot be found: ")
+        comma = "," if what.startswith("at 0x") else ":"
+        return f"chunk {self.chunk}, {rows_text(self.start, self.stop)}{comma} {what}"
+
+
+@dataclass(frozen=True)
+class VerifyReport:
+    """What verify() found; as a str, a text for people.
+
+    rows, chunks  what the index shows
+    bad           a BadChunk for each of these chunks that cannot be read
+    hidden        whole chunks behind them that the index does not show; the next writer would cut them off
+    """
+
+    path: str
+    rows: int
+    chunks: int
+    bad: tuple[BadChunk, ...]
+    hidden: int
+
+    @property
+    def ok(self) -> bool:
+        return not self.bad and not self.hidden
+
+    def __str__(self) -> str:
+        refused = sum(chunk.refused for chunk in self.bad)
+        damaged = len(self.bad) - refused
+        lines = [str(chunk) for chunk in self.bad]
+        if self.hidden:
+            text = hidden_text(self.chunks, self.hidden)
+            lines.append(f"DAMAGED, {text}, which a writer would cut off")
+        if damaged:
+            lines.append(f"DAMAGED, {damaged:,} of {count(self.chunks, 'chunk')}")
+        if refused:
+            lines.append(f"not verified, {refused:,} of {count(self.chunks, 'chunk')}")
+        if self.ok:
+            lines.append(f"ok, {count(self.rows, 'row')} in {count(self.chunks, 'chunk')}")
+        lines = [f"{self.path}: {line}" for line in lines]
+        if damaged or self.hidden:
+            lines.append(repair_hint(self.path))
+        return "\n".join(lines)
+
+
+def repair_hint(path: str) -> str:
+    return f"python -m cdd repair {shlex.quote(path)} writes every whole chunk to a new file"
+
+
+def count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def rows_text(start: int | None, stop: int | None) -> str:
+    if start is not None and stop is not None:
+        return f"row {start}" if stop == start + 1 else f"rows {start} to {stop - 1}"
+    if start is not None:
+        return f"rows from {start} on, how many is not known"
+    return "which rows is not known" if stop is None else f"rows up to {stop - 1}"
+
+
+def hidden_text(shown: int, hidden: int) -> str:
+    return f"the index shows {count(shown, 'chunk')}, {hidden:,} more {'is' if hidden == 1 else 'are'} there"
+
+
+def find_bad_chunks(
+    core: _cdd.Reader, max_chunk_bytes: int = MAX_CHUNK_BYTES, progress: Progress | None = None
+) -> Iterator[BadChunk]:
+    """Reads all chunks with every check there is, on cdd.threads() cores; yields those that cannot be read.
+
+    `max_chunk_bytes` is the limit that the reader has. `progress(done, chunks)` is called now and then.
+    """
+    over_limit = f"exceed the limit of {max_chunk_bytes} raw bytes a chunk"
+    chunks = core.chunks
+    for first in range(0, chunks, _VERIFY_CHUNKS):
+        number = min(_VERIFY_CHUNKS, chunks - first)
+        for chunk, error in core.verify_chunks(first, number):
+            is_refused = max_chunk_bytes < MAX_CHUNK_BYTES and error.endswith(over_limit)
+            yield BadChunk(chunk, *_rows_of(core, chunk), _REFUSED if is_refused else error)
+        if progress is not None:
+            progress(first + number, chunks)
+
+
+def _rows_of(core: _cdd.Reader, chunk: int) -> tuple[int | None, int | None]:
+    """The rows of a chunk, from its neighbours where its own place in the index is damaged."""
+    with suppress(_cdd.CddError):
+        return core.chunk_rows(chunk)
+    start: int | None = 0 if chunk == 0 else None
+    stop: int | None = core.rows if chunk + 1 == core.chunks else None
+    if chunk > 0:
+        with suppress(_cdd.CddError):
+            start = core.chunk_rows(chunk - 1)[1]
+    if chunk + 1 < core.chunks:
+        with suppress(_cdd.CddError):
+            stop = core.chunk_rows(chunk + 1)[0]
+    return start, stop
+
+
+def count_hidden_chunks(path: str, max_chunk_bytes: int = MAX_CHUNK_BYTES) -> tuple[int, int]:
+    """(chunks that a file's index shows, those that the file has behind them, in whole appends).
+
+    None is hidden as long as all is well, whether or not a writer is at work. A crash of the system may leave
+    some, and so does damage to the end of the index that looks like such a crash; the next writer would cut
+    them off.
+    """
+    core = _cdd.Reader(path, "none", False, max_chunk_bytes)  # its own: looking shows nobody new rows
+    try:
+        if _ends_with_last_chunk(core):
+            return core.chunks, 0
+        found = _cdd.whole_end(path, max_chunk_bytes)
+        core.refresh()  # a writer may be at work
+        if found > core.chunks:
+            time.sleep(_MOMENT)
+            core.refresh()
+        return core.chunks, max(0, found - core.chunks)
+    finally:
+        core.close()
+
+
+def _ends_with_last_chunk(core: _cdd.Reader) -> bool:
+    if not core.chunks:
+        return False
+    try:
+        *_, stored_bytes, offset = core.chunk_info(core.chunks - 1)
+    except _cdd.CddError:  # it is damaged
+        return False
+    return offset + stored_bytes == core.stored_bytes
+
+
+def refuse_hidden_chunks(path: str, name: str) -> None:
+    """ChecksumError where the index of the file at `path`, called `name`, does not show all whole appends."""
+    shown, hidden = count_hidden_chunks(path)
+    if hidden:
+        keeps = "it" if hidden == 1 else "them"
+        raise _cdd.ChecksumError(f"{name}: {hidden_text(shown, hidden)}: python -m cdd repair keeps {keeps}")
