@@ -335,7 +335,9 @@ def main() -> None:
     commands.choices["lint"].add_argument("--tidy", action="store_true", help="clang-tidy too")
     commands.choices["bench"].add_argument("--peers", action="store_true", help="against other stores too")
     commands.choices["fuzz"].add_argument("seconds", type=int, help="for all targets together")
-    commands.choices["fuzz"].add_argument("targets", nargs="*", metavar="TARGET", help="only these")
+    commands.choices["fuzz"].add_argument(
+        "targets", nargs="*", metavar="TARGET", help="only these; build/fuzz/cdd_fuzz, once built, lists them"
+    )
     commands.choices["soak"].add_argument(
         "minutes", nargs="?", type=float, default=0, help="crash simulation goes on until then"
     )

@@ -163,6 +163,11 @@ def _natural(text: str) -> int:
     return number
 
 
+def _add_threads(parser: argparse.ArgumentParser, default: int | str) -> None:
+    text = "cores to use (default: all)"
+    parser.add_argument("--threads", type=_natural, default=default, metavar="N", help=text)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m cdd",
@@ -170,14 +175,13 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Exit status: 0 all is well, 1 a file is damaged or something failed, 2 wrong arguments.",
     )
     parser.add_argument("--version", action="version", version=f"cdd {cdd.__version__}")
-    threads = {"type": _natural, "metavar": "N", "help": "cores to use (default: all)"}
-    parser.add_argument("--threads", default=0, **threads)
+    _add_threads(parser, 0)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def command(name: str, work: Command, text: str) -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=text, description=text)
         added.set_defaults(work=work)
-        added.add_argument("--threads", default=argparse.SUPPRESS, **threads)
+        _add_threads(added, argparse.SUPPRESS)  # what stands before the command stays
         return added
 
     info = command("info", _info, "Shows shape, dtype, chunks, codecs and sizes.")

@@ -162,9 +162,9 @@ def _ends_with_last_chunk(core: _cdd.Reader) -> bool:
     return offset + stored_bytes == core.stored_bytes
 
 
-def refuse_hidden_chunks(path: str, name: str) -> None:
+def refuse_hidden_chunks(path: str, name: str, max_chunk_bytes: int = MAX_CHUNK_BYTES) -> None:
     """ChecksumError where the index of the file at `path`, called `name`, does not show all whole appends."""
-    shown, hidden = count_hidden_chunks(path)
+    shown, hidden = count_hidden_chunks(path, max_chunk_bytes)
     if hidden:
         keeps = "it" if hidden == 1 else "them"
         raise _cdd.ChecksumError(f"{name}: {hidden_text(shown, hidden)}: python -m cdd repair keeps {keeps}")

@@ -145,7 +145,7 @@ def truncate(
                 raise IndexError(f"{os.fspath(path)} has {reader.nchunks} chunks, not {chunks}")
             rows = reader.chunks[chunks - 1].stop if chunks else 0
     rows = arguments.index("rows", rows)
-    if not 0 <= rows < 1 << 63:  # the core would take what is left of it
+    if not 0 <= rows < 1 << 63:  # of more the core would take the low bits
         raise IndexError(f"{rows} rows cannot be kept")
     source, target, replace = _target(path, output, overwrite)
     refuse_hidden_chunks(source, os.fspath(path))

@@ -74,6 +74,7 @@ class Reader(Opened, _cdd.Rows):
         # A copy may be unpickled in another working directory.
         self._source = held if self._path is None else str(Path(self._path).absolute())
         self._options = {"verify": verify, "mmap": mmap, "max_chunk_bytes": max_chunk_bytes}
+        self._max_chunk_bytes = max_chunk_bytes
         self._core = _cdd.Reader(held, verify, mmap, max_chunk_bytes)
         self._opened = None if self._path is None else _identity(self._source)
         self._dtype: DType | None = None
@@ -348,7 +349,7 @@ class Reader(Opened, _cdd.Rows):
         for number in range(self._core.chunks):
             self._core.verify_chunk(number)
         if self._path is not None and not self.replaced:
-            refuse_hidden_chunks(str(self._source), self._path)
+            refuse_hidden_chunks(str(self._source), self._path, self._max_chunk_bytes)
 
     def close(self) -> None:
         """Lets go of the store; reads under way in other threads still end well. Again: nothing."""

@@ -51,7 +51,8 @@ def open(source: Any, mode: str = "r", **options: Any) -> Reader | Writer:
 
     Modes
         "r"  reads (the default); returns a Reader
-        "w"  writes a new store and replaces what is there; returns a Writer
+        "w"  writes a new store and replaces what is there, at once: save() does when all is written; returns
+             a Writer
         "x"  writes a new store, FileExistsError when something is there
         "a"  appends to the store that is there, or writes a new one
 
@@ -78,7 +79,7 @@ def open(source: Any, mode: str = "r", **options: Any) -> Reader | Writer:
         durability="batch" what survives a power cut, and how often the disk is synced: "none" never before
                            close(); "commit" at flush(); "batch" also every 64 chunks or second of appending;
                            "always" at every append. A killed process alone loses only rows that do not fill a
-                           chunk yet.
+                           chunk yet and came since the last flush().
         float16=False      store (n, D, F) float32 books as float16, which loses precision (see
                            Writer.float16_error) and, on real books, is often larger than exact "levels";
                            it is a choice of each writer, not of the store. Readers get float32

@@ -66,7 +66,7 @@ def test_no_new_file_of_one_that_hides_chunks(
     )
     assert capsys.readouterr().err == f"{wanted} keeps them\n"
     assert hiding.read_bytes() == before
-    assert os.listdir(tmp_path) == [hiding.name]
+    assert list(tmp_path.iterdir()) == [hiding]
 
 
 def test_functions_refuse_a_file_that_hides_chunks(hiding: Path) -> None:
