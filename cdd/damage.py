@@ -46,7 +46,7 @@ class VerifyReport:
 
     rows, chunks  what the index shows
     bad           a BadChunk for each of these chunks that cannot be read
-    hidden        whole chunks behind them that the index does not show; the next writer would cut them off
+    hidden        whole chunks behind them that the index does not show
     """
 
     path: str
@@ -64,8 +64,7 @@ class VerifyReport:
         damaged = len(self.bad) - refused
         lines = [str(chunk) for chunk in self.bad]
         if self.hidden:
-            text = hidden_text(self.chunks, self.hidden)
-            lines.append(f"DAMAGED, {text}, which a writer would cut off")
+            lines.append(f"DAMAGED, {hidden_text(self.chunks, self.hidden)}")
         if damaged:
             lines.append(f"DAMAGED, {damaged:,} of {count(self.chunks, 'chunk')}")
         if refused:
@@ -135,8 +134,8 @@ def count_hidden_chunks(path: str, max_chunk_bytes: int = MAX_CHUNK_BYTES) -> tu
     """(chunks that a file's index shows, those that the file has behind them, in whole appends).
 
     None is hidden as long as all is well, whether or not a writer is at work. A crash of the system may leave
-    some, and so does damage to the end of the index that looks like such a crash; the next writer would cut
-    them off.
+    some, and so does damage to the end of the index that looks like such a crash. The next writer takes up
+    those that follow on the last it knows, and cuts off the others.
     """
     core = _cdd.Reader(path, "none", False, max_chunk_bytes)  # its own: looking shows nobody new rows
     try:

@@ -1,14 +1,16 @@
 #include "core/store/block_walk.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/base/hash.h"
 
 namespace cdd {
 namespace {
 
-constexpr std::size_t kScanSlots = 2048;  // of one read while scanning: 64 KiB
-constexpr std::size_t kLookSlots = 192;   // more than a wiped sector of 4096 bytes holds
+constexpr std::size_t kScanSlots = 2048;                    // of one read while scanning: 64 KiB
+constexpr std::size_t kLookSlots = 192;                     // more than a wiped sector of 4096 bytes holds
+constexpr std::size_t kSearchBytes = std::size_t{1} << 18;  // of one read while looking for a block
 constexpr std::byte kNoSlot[kSlotBytes]{};
 constexpr std::uint32_t kCommitFlags = slot_flags::kCommit | slot_flags::kSynced;
 
@@ -37,6 +39,55 @@ BlockWalk::BlockWalk(const Storage& storage, const Metadata& metadata, std::uint
   }
   while (follow_link()) {
   }
+  if (!is_plain_) find_lost_blocks();
+}
+
+// Where damage took the last slot of a block along with the link, nothing leads to the next one, and what is
+// behind would look as if it had never been. So it is looked for. What a crash left there does no harm: the
+// chunks end at the first slot that does not hold, unless a proof stands behind it.
+void BlockWalk::find_lost_blocks() {
+  while (!find_tail().clean) {
+    const auto offset = find_header_behind(blocks_.size() - 1);
+    if (!offset) break;
+    add_block(*offset, 0);
+    while (follow_link()) {
+    }
+  }
+}
+
+// Where the block after k is, by its header and its first slot.
+std::optional<std::uint64_t> BlockWalk::find_header_behind(std::uint64_t k) const {
+  std::byte expected[kBlockHeaderBytes];
+  put_block_header(geometry_.block_bytes(k + 1), expected);
+  const std::uint64_t size = storage_.size();
+  std::uint64_t at = align_block(end_of_last_record(k));
+  while (at < size && size - at >= geometry_.block_bytes(k + 1)) {
+    const Bytes bytes = storage_.copy_at(at, kSearchBytes, scratch(Stage::Record));
+    std::size_t i = 0;
+    for (; i + kBlockHashAt <= bytes.size(); i += kSlotArrayAlignment) {
+      if (std::memcmp(bytes.data() + i, expected, kBlockHashAt) == 0) break;
+    }
+    at += i;
+    if (i + kBlockHashAt > bytes.size()) continue;
+    if (has_first_slot(at, k + 1)) return at;
+    at += kSlotArrayAlignment;
+  }
+  return std::nullopt;
+}
+
+// Of the chunks in block k whose slots hold; where there are none, the end of the block.
+std::uint64_t BlockWalk::end_of_last_record(std::uint64_t k) const {
+  const std::uint64_t block_end = block(k).offset + geometry_.block_bytes(k);
+  for (std::uint64_t end = geometry_.capacity(k); end > 0;) {
+    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kScanSlots, end));
+    end -= count;
+    const auto slots = read_slots(geometry_.first_chunk(k) + end, count);
+    const auto last = std::find_if(slots.rbegin(), slots.rend(), [&](const std::optional<Slot>& slot) {
+      return slot && slot->offset >= block_end && slot->offset <= storage_.size();
+    });
+    if (last != slots.rend()) return (*last)->offset + (*last)->size;
+  }
+  return block_end;
 }
 
 void BlockWalk::add_block(std::uint64_t offset, std::uint64_t row_begin) {
@@ -274,6 +325,31 @@ Bytes BlockWalk::record_of(std::uint64_t chunk, const Slot& slot) const {
   const bool holds =
       stored == slot.record_check && stored == check32(CheckDomain::Record, salt_, chunk, checked);
   return holds ? record : Bytes{};
+}
+
+std::vector<Slot> BlockWalk::slots_of_records(std::uint64_t first, std::uint64_t most, Extent from) const {
+  std::vector<Slot> slots;
+  while (slots.size() < most) {
+    Slot slot;
+    slot.offset = align_up(from.end, kRecordAlignment);
+    const Bytes head = storage_.copy_at(slot.offset, sizeof slot.size, scratch(Stage::Record));
+    if (head.size() < sizeof slot.size) break;
+    slot.size = load<std::uint32_t>(head.data());
+    if (slot.size < kMinRecordBytes) break;
+    const std::uint64_t check_at = slot.offset + slot.size - kRecordCheckBytes;
+    const Bytes check = storage_.copy_at(check_at, kRecordCheckBytes, scratch(Stage::Record));
+    if (check.size() < kRecordCheckBytes) break;
+    slot.record_check = load<std::uint32_t>(check.data());
+    const Bytes record = record_of(first + slots.size(), slot);
+    if (record.empty()) break;
+    slot.row_end = from.rows + load<std::uint32_t>(record.data() + kRecordFixedBytes);
+    if (slot.row_end <= from.rows) break;
+    const auto flags = load<std::uint64_t>(record.data() + kRecordFlagsAt);
+    if ((flags & chunk_flags::kBatchCont) == 0) slot.flags = slot_flags::kEnd;
+    from = {slot.row_end, slot.offset + slot.size};
+    slots.push_back(slot);
+  }
+  return slots;
 }
 
 bool BlockWalk::goes_on_at(std::uint64_t chunk) const {

@@ -31,8 +31,8 @@ struct CommittedEnd {
 
 class BlockWalk {
  public:
-  // Follows the links from the first block. Throws Truncated when that is not all there, or a sealed block
-  // links past the end.
+  // Follows the links from the first block, and finds the next where damage took a link and the slot before
+  // it. Throws Truncated when the first is not all there, or a sealed block links past the end.
   BlockWalk(const Storage& storage, const Metadata& metadata, std::uint64_t first_block);
 
   const std::vector<Block>& blocks() const noexcept { return blocks_; }
@@ -69,6 +69,10 @@ class BlockWalk {
   // The record of a chunk, empty unless it is there and its check holds.
   Bytes record_of(std::uint64_t chunk, const Slot& slot) const;
 
+  // The slots, with END but without SYNCED, of as many whole records as stand where those of chunks
+  // [first, first + most) must, from `from` on.
+  std::vector<Slot> slots_of_records(std::uint64_t first, std::uint64_t most, Extent from) const;
+
   // Whether the index seems to go on at or behind the place of this chunk of the last block: something stands
   // there that is neither zeros nor the clean-close slot.
   bool goes_on_at(std::uint64_t chunk) const;
@@ -92,6 +96,9 @@ class BlockWalk {
   bool has_header(std::uint64_t offset, std::uint64_t k) const;
   bool has_first_slot(std::uint64_t offset, std::uint64_t k) const;
   void add_block(std::uint64_t offset, std::uint64_t row_begin);
+  void find_lost_blocks();
+  std::optional<std::uint64_t> find_header_behind(std::uint64_t k) const;
+  std::uint64_t end_of_last_record(std::uint64_t k) const;
   std::uint64_t key_of(std::uint64_t k, std::uint64_t position) const noexcept {
     return position == geometry_.capacity(k) ? kLinkKey | k : geometry_.first_chunk(k) + position;
   }

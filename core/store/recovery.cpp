@@ -19,7 +19,7 @@ bool has_whole_seal(Bytes header) {
          load<std::uint64_t>(header.data() + kBlockHashAt + 8) != 0;
 }
 
-// How many chunks of an unclean file are kept.
+// How many chunks of an unclean file are kept by their slots.
 std::uint64_t surviving_chunks(const BlockWalk& walk, const BlockWalk::Tail& tail) {
   std::uint64_t whole = tail.durable_chunks;
   for (std::uint64_t chunk = tail.durable_chunks; chunk < tail.unbroken_chunks; ++chunk) {
@@ -28,6 +28,30 @@ std::uint64_t surviving_chunks(const BlockWalk& walk, const BlockWalk::Tail& tai
     if (slot->has(slot_flags::kEnd)) whole = chunk + 1;
   }
   return whole;
+}
+
+// A crash may have kept whole records without their slots, and damage to the end of the index looks the same:
+// those that go on where chunk `first` must be get their slots again, within its block. Slots that hold stay
+// as they are: one may be the proof. Returns whether there were any.
+bool restore_slots(Storage& storage, const Metadata& metadata, const BlockWalk& walk, std::uint64_t first,
+                   BlockWalk::Extent before) {
+  const BlockGeometry& geometry = walk.geometry();
+  const std::uint64_t k = geometry.block_of(first);
+  if (k >= walk.blocks().size()) return false;
+  const std::uint64_t block = walk.blocks()[static_cast<std::size_t>(k)].offset;
+  const std::uint64_t position = first - geometry.first_chunk(k);
+  before.end = std::max(before.end, block + geometry.block_bytes(k));
+  const auto slots = walk.slots_of_records(first, geometry.capacity(k) - position, before);
+  const auto found = walk.read_slots(first, slots.size());
+  bool restored = false;
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    if (found[i]) continue;
+    std::byte bytes[kSlotBytes];
+    put_slot(slots[i], metadata.check_salt(), first + i, bytes);
+    storage.write_at(block + kBlockHeaderBytes + kSlotBytes * (position + i), bytes);
+    restored = true;
+  }
+  return restored;
 }
 
 }  // namespace
@@ -44,24 +68,29 @@ IndexWriter IndexWriter::recover(Storage& storage, const Metadata& metadata, std
     }
   }
   const BlockWalk::Tail tail = walk.find_tail();
-  const std::uint64_t kept = surviving_chunks(walk, tail);
+  Position kept;
+  kept.chunks = surviving_chunks(walk, tail);
+  const BlockWalk::Extent extent = walk.extent_of(kept.chunks);
+  if (!tail.clean && restore_slots(storage, metadata, walk, kept.chunks, extent)) {
+    return recover(storage, metadata, first_block);
+  }
 
   // The block that owns the next slot; a block that is exactly full stays the last one, without a link.
   std::uint64_t k = 0;
-  while (k + 1 < walk.blocks().size() && geometry.first_chunk(k + 1) < kept) ++k;
+  while (k + 1 < walk.blocks().size() && geometry.first_chunk(k + 1) < kept.chunks) ++k;
   for (std::uint64_t i = 0; i <= k; ++i)
     writer.blocks_.push_back(walk.blocks()[static_cast<std::size_t>(i)].offset);
-  const BlockWalk::Extent extent = walk.extent_of(kept);
-  const std::uint64_t end = std::max({extent.end, tail.end, writer.blocks_.back() + geometry.block_bytes(k)});
-  if (end > storage.size()) {
+  kept.rows = extent.rows;
+  kept.end = std::max({extent.end, tail.end, writer.blocks_.back() + geometry.block_bytes(k)});
+  kept.blocks = writer.blocks_.size();
+  if (kept.end > storage.size()) {
     fail(ErrorCode::Truncated, "%s was cut: its last chunk ends at 0x%llx, the file at 0x%llx",
-         storage.name().c_str(), static_cast<unsigned long long>(end),
+         storage.name().c_str(), static_cast<unsigned long long>(kept.end),
          static_cast<unsigned long long>(storage.size()));
   }
 
-  writer.at_ = {kept, extent.rows, end, writer.blocks_.size(), true};
-  writer.whole_ = writer.at_;
-  writer.committed_chunks_ = kept;
+  writer.at_ = writer.whole_ = kept;
+  writer.committed_chunks_ = kept.chunks;
   writer.restore_headers(walk, tail.clean);
   bool is_proven = tail.clean;
   if (!is_proven) {
@@ -69,8 +98,8 @@ IndexWriter IndexWriter::recover(Storage& storage, const Metadata& metadata, std
     is_proven = writer.put_proof();
   }
   // Behind the proof, which stays until the first append overwrites it.
-  writer.clear_slots(k, kept - geometry.first_chunk(k) + (is_proven ? 1 : 0));
-  storage.truncate(end);
+  writer.clear_slots(k, kept.chunks - geometry.first_chunk(k) + (is_proven ? 1 : 0));
+  storage.truncate(kept.end);
   storage.sync();
   return writer;
 }

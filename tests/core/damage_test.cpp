@@ -169,6 +169,34 @@ TEST_P(Damage, WipedSectorsAreLostAndNothingElse) {
   }
 }
 
+// What stands behind an index that damage cut short is not taken for what a crash left: a writer keeps it, or
+// refuses the file.
+TEST_P(Damage, AWipedPieceOfTheIndexHidesNothingFromWriters) {
+  std::size_t kept = 0;
+  for (const SmallStore& made : stores(GetParam())) {
+    for (std::size_t at = made.first_block; at < made.image.size(); at += 32) {
+      const auto damaged = std::make_shared<MemoryStorage>();
+      std::vector<std::byte> image = made.image;
+      std::fill_n(image.begin() + static_cast<std::ptrdiff_t>(at),
+                  std::min<std::size_t>(64, image.size() - at), std::byte{0});
+      damaged->write_at(0, Bytes(image));
+      WriterOptions options;
+      options.chunk_rows = 2;
+      try {
+        const auto writer = Writer::open(damaged, options);
+        EXPECT_GE(writer->rows(), made.proven_chunks * made.chunk_rows) << name_of(made) << "byte " << at;
+        ++kept;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::Checksum) << error.what();
+      }
+      damaged->visit([&](Bytes bytes) { image.assign(bytes.begin(), bytes.end()); });
+      inspect(made, image);
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GT(kept, 300u);
+}
+
 TEST_P(Damage, ExchangedSectorsAndRecordsAreNoticed) {
   const SmallStore made = make_small_store(GetParam(), 2, chunks_of_all_plans(GetParam()), true);
   for (const std::size_t sector : {32u, 512u}) {

@@ -44,8 +44,8 @@ cdd_add_mutant(ProofBeforeSync core/store/index_writer.cpp
 
 # A power cut kept the proof, and slots of the append that was to overwrite it.
 cdd_add_mutant(NoScrubBehindTheProof core/store/recovery.cpp
-"  writer.clear_slots(k, kept - geometry.first_chunk(k) + (is_proven ? 1 : 0));"
-"  if (!is_proven) writer.clear_slots(k, kept - geometry.first_chunk(k));")
+"  writer.clear_slots(k, kept.chunks - geometry.first_chunk(k) + (is_proven ? 1 : 0));"
+"  if (!is_proven) writer.clear_slots(k, kept.chunks - geometry.first_chunk(k));")
 
 cdd_add_mutant(LinkSyncedAlways core/store/index_writer.cpp
 "const std::uint32_t synced = at_.synced ? slot_flags::kSynced : 0;"
@@ -88,9 +88,9 @@ cdd_add_mutant(AcknowledgeBeforeSync core/store/index_writer.cpp
     whole_.synced = true;")
 
 cdd_add_mutant(NoSyncAfterRecovery core/store/recovery.cpp
-"  storage.truncate(end);
+"  storage.truncate(kept.end);
   storage.sync();"
-"  storage.truncate(end);")
+"  storage.truncate(kept.end);")
 
 # What a killed writer had not synced is kept, proven, and then lost to a power cut.
 cdd_add_mutant(RecoveryProvenBeforeSync core/store/recovery.cpp
