@@ -298,7 +298,7 @@ def test_mode_w_replaces_at_once(path: Path) -> None:
 
 def test_a_writer_takes_up_hidden_chunks(hiding: Path) -> None:
     """Where the index hides whole chunks that follow on those it shows, the next writer gives them back."""
-    report = cdd.verify(hiding)
     with cdd.open(hiding, "a") as writer:
-        assert writer.nchunks == report.chunks + report.hidden
+        assert writer.rows == len(ROWS)
     assert cdd.verify(hiding).ok
+    assert np.array_equal(cdd.load(hiding), ROWS)
