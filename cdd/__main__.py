@@ -1,6 +1,7 @@
 """python -m cdd: looks after files from the command line."""
 
 import argparse
+import io
 import os
 import sys
 from collections import Counter
@@ -237,6 +238,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # names may be any bytes
     try:
         cdd.set_threads(options.threads)
         status: int = options.work(options)

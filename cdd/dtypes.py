@@ -66,6 +66,7 @@ def dtype_of(code: int) -> DType:
             name = "datetime64" if kind == _DATETIME else "timedelta64"
             dtype = np.dtype(name if unit == "generic" else f"{name}[{unit}]")
         _DTYPES[code] = dtype
+        _CODES[dtype] = code
     return dtype
 
 
@@ -119,6 +120,8 @@ def out_buffer(out: Any, dtype: DType) -> Array:
         array = to_numpy() if callable(to_numpy) else np.asarray(_memory(out))
         if not isinstance(array, np.ndarray):
             raise TypeError(f"out must be a writable buffer, not {type(out).__name__}")
+        if array.flags.owndata:
+            raise TypeError(f"out must share its memory: {type(out).__name__}.numpy() makes a copy")
         if array.ndim <= 1 and array.dtype.kind in "uiS" and array.dtype.itemsize == 1:
             return array
     if array.dtype != dtype:

@@ -5,8 +5,6 @@ readers keep the one they have open. (Windows replaces no file that is open: Per
 """
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -24,7 +22,7 @@ from cdd.damage import (
 )
 from cdd.reader import Reader
 
-Name = str | os.PathLike[str]
+Name = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
 
 class LostChunks(NamedTuple):
@@ -89,7 +87,7 @@ def verify(
 
     Raises what cdd.open(path) raises where the file cannot be opened.
     """
-    source = os.fspath(path)
+    source = os.fsdecode(path)
     with Reader(source, mmap=False, max_chunk_bytes=max_chunk_bytes) as reader:
         bad = tuple(find_bad_chunks(reader._core, max_chunk_bytes, progress))
         _, hidden = count_hidden_chunks(source, max_chunk_bytes)
@@ -110,10 +108,10 @@ def repair(
     the header is damaged: without it nothing can be read.
     """
     max_chunk_bytes = arguments.size("max_chunk_bytes", max_chunk_bytes, 1, (1 << 63) - 1)
-    source = os.fspath(path)
+    source = os.fsdecode(path)
     if output is None:
         output = str(Path(source).with_suffix("")) + ".repaired.cdd"
-    target = os.fspath(output)
+    target = os.fsdecode(output)
     if _is_same_file(source, target):
         raise ValueError(f"repair() writes a new file: {target!r} is the damaged one")
     rows, chunks, complete, lost = _cdd.repair(source, target, overwrite, max_chunk_bytes)
@@ -134,7 +132,7 @@ def truncate(
     They go to `output`, else to a file that replaces this one. Chunks that are kept are verified first: one
     that is damaged raises, and nothing changes. Raises IndexError when there are not so many, ChecksumError
     when the file has whole chunks that its index does not show (repair() keeps them), and BlockingIOError
-    when a writer has the file open.
+    when a writer has the file open that is to be replaced. Ctrl-C is noticed when the work is done.
     """
     if (rows is None) == (chunks is None):
         raise ValueError("either rows or chunks says how much to keep")
@@ -142,15 +140,14 @@ def truncate(
         chunks = chunks or 0
         with Reader(path, mmap=False) as reader:
             if not 0 <= chunks <= reader.nchunks:
-                raise IndexError(f"{os.fspath(path)} has {reader.nchunks} chunks, not {chunks}")
+                raise IndexError(f"{os.fsdecode(path)} has {reader.nchunks} chunks, not {chunks}")
             rows = reader.chunks[chunks - 1].stop if chunks else 0
     rows = arguments.index("rows", rows)
     if not 0 <= rows < 1 << 63:  # of more the core would take the low bits
         raise IndexError(f"{rows} rows cannot be kept")
     source, target, replace = _target(path, output, overwrite)
-    refuse_hidden_chunks(source, os.fspath(path))
-    with _same_mode(source, target):
-        _cdd.truncate(source, target, replace, rows)
+    refuse_hidden_chunks(source, os.fsdecode(path))
+    _cdd.truncate(source, target, replace, rows)
     return rows
 
 
@@ -173,16 +170,16 @@ def compact(
 
     Raises ValueError for a codec that would round rows (okx_ob_f16), what reading raises for a damaged file,
     which then stays as it is, ChecksumError also when the file has whole chunks that its index does not show
-    (repair() keeps them), and BlockingIOError when a writer has the file open.
+    (repair() keeps them), and BlockingIOError when a writer has the file open that is to be replaced. Ctrl-C
+    is noticed when the work is done.
     """
     source, target, replace = _target(path, output, overwrite)
     in_place = output is None
     level = arguments.size("level", level, 1, 22)
     size = arguments.chunk_size(chunk_bytes, chunk_rows)
     options = arguments.text("codec", codec), arguments.text("profile", profile), level, *size
-    refuse_hidden_chunks(source, os.fspath(path))
-    with _same_mode(source, target):
-        return _cdd.compact(source, target, replace, in_place, *options)
+    refuse_hidden_chunks(source, os.fsdecode(path))
+    return _cdd.compact(source, target, replace, in_place, *options)
 
 
 def _is_same_file(a: str, b: str) -> bool:
@@ -194,14 +191,5 @@ def _is_same_file(a: str, b: str) -> bool:
 
 def _target(path: Name, output: Name | None, overwrite: bool) -> tuple[str, str, bool]:
     """(source, target, whether the target may be there); through links, which are not to be replaced."""
-    source = os.path.realpath(path)
-    return (source, source, True) if output is None else (source, os.fspath(output), overwrite)
-
-
-@contextmanager
-def _same_mode(source: str, target: str) -> Iterator[None]:
-    """Gives a file that replaces another the permissions of that one."""
-    mode = Path(source).stat().st_mode & 0o7777
-    yield
-    if source == target:
-        Path(target).chmod(mode)
+    source = os.path.realpath(os.fsdecode(path))
+    return (source, source, True) if output is None else (source, os.fsdecode(output), overwrite)

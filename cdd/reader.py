@@ -3,6 +3,7 @@
 import math
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar, Unpack, overload
@@ -28,9 +29,11 @@ _PIECE_BYTES = 64 << 20  # of rows that are in memory only until the rest of a k
 _GATHER_ROWS = 1 << 20  # of one call that picks single rows
 
 
-def _identity(path: Any) -> tuple[int, int]:
-    status = Path(path).stat()
-    return status.st_dev, status.st_ino
+def _identity(path: Any) -> tuple[int, int] | None:
+    with suppress(FileNotFoundError):
+        status = Path(path).stat()
+        return status.st_dev, status.st_ino
+    return None
 
 
 class Reader(Opened, _cdd.Rows):
@@ -75,8 +78,12 @@ class Reader(Opened, _cdd.Rows):
         self._source = held if self._path is None else str(Path(self._path).absolute())
         self._options = {"verify": verify, "mmap": mmap, "max_chunk_bytes": max_chunk_bytes}
         self._max_chunk_bytes = max_chunk_bytes
+        self._opened = self._path and _identity(self._source)
         self._core = _cdd.Reader(held, verify, mmap, max_chunk_bytes)
-        self._opened = None if self._path is None else _identity(self._source)
+        while self._path and (now := _identity(self._source)) != self._opened:  # replaced meanwhile
+            self._opened = now
+            self._core.close()
+            self._core = _cdd.Reader(held, verify, mmap, max_chunk_bytes)
         self._dtype: DType | None = None
         self._row_shape: tuple[int, ...] = ()
         self._learn_layout()
@@ -131,12 +138,7 @@ class Reader(Opened, _cdd.Rows):
     @property
     def replaced(self) -> bool:
         """Whether the path now names another file than the one that is open here, or none."""
-        if self._path is None:
-            return False
-        try:
-            return _identity(self._source) != self._opened
-        except FileNotFoundError:
-            return True
+        return self._path is not None and _identity(self._source) != self._opened
 
     @property
     def nchunks(self) -> int:

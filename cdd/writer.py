@@ -100,8 +100,8 @@ class Writer(Opened):
         """Adds rows, an array of shape (n, *row_shape) with any n, strides and byte order: all of them or
         none.
 
-        The first rows fix dtype and row shape unless they were given. Rows that do not fill a chunk wait
-        in memory until more come, or for flush() or close().
+        The first rows fix dtype and row shape unless they were given. Rows that do not fill a chunk wait in
+        memory until more come, or for flush() or close(). No other thread may change the array meanwhile.
 
         Raises TypeError for a dtype that no store can hold, ValueError for another dtype or row shape than
         the store's, a value that float16 cannot hold, or a closed writer, and OSError when the disk is full.
@@ -124,7 +124,11 @@ class Writer(Opened):
         self._core.flush()
 
     def close(self) -> None:
-        """flush(), marks the store as cleanly closed and lets go of it. A second close does nothing."""
+        """flush(), marks the store as cleanly closed and lets go of it. A second close does nothing.
+
+        It lets go even where it fails, as on a full disk, and the rows that waited are then lost: a flush()
+        that fails can be repeated once there is room.
+        """
         self._core.close()
 
     @property

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import cdd
+from cdd import _cdd
 
 OLD = np.arange(7.0)
 NEW = np.arange(20.0)
@@ -102,3 +103,26 @@ time.sleep(0.3)
     command = [sys.executable, "-P", "-c", code]
     done = subprocess.run(command, capture_output=True, timeout=60, env=os.environ | {"PYTHONPATH": path})
     assert done.returncode == 0, done.stderr.decode()
+
+
+def test_a_file_that_is_replaced_while_it_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever of the two a reader has, `replaced` tells when it is an old one."""
+    path = tmp_path / "a.cdd"
+    cdd.save(path, np.arange(10))
+    real = _cdd.Reader
+
+    def open_and_replace(*arguments: object) -> object:
+        reader = real(*arguments)  # type: ignore[arg-type]
+        if len(opened) < 3:
+            opened.append(reader)
+            cdd.save(path, np.arange(20 + len(opened)))
+        return reader
+
+    opened: list[object] = []
+    monkeypatch.setattr(_cdd, "Reader", open_and_replace)
+    reader = cdd.open(path)
+    assert len(opened) == 3
+    assert len(reader) == 23
+    assert not reader.replaced
+    cdd.save(path, np.arange(5))
+    assert reader.replaced

@@ -5,6 +5,7 @@ they say.
 import gc
 import os
 import pickle
+import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -324,3 +325,24 @@ def test_a_busy_time_after_a_quiet_one(tmp_path: Path, quiet: int) -> None:
             writer.flush()
     cdd.compact(path)
     assert np.array_equal(cdd.load(path), rows)
+
+
+def test_bfloat16_in_a_process_that_has_written_none(tmp_path: Path) -> None:
+    path = tmp_path / "a.cdd"
+    cdd.save(path, np.arange(12, dtype=ml_dtypes.bfloat16).reshape(3, 4))
+    code = "import sys; sys.path[:0] = sys.argv[2:]; import cdd; print(cdd.open(sys.argv[1])[1])"
+    command = [sys.executable, "-P", "-c", code, str(path), str(Path(cdd.__file__).parent.parent)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "[4 5 6 7]\n"
+
+
+def test_out_that_is_a_copy(tmp_path: Path) -> None:
+    """As of a tensor whose .numpy() copies: rows read into that would be lost."""
+
+    class Tensor:
+        def numpy(self) -> np.ndarray:
+            return np.zeros((3, 4))
+
+    cdd.save(tmp_path / "a.cdd", np.ones((3, 4)))
+    with cdd.open(tmp_path / "a.cdd") as reader, pytest.raises(TypeError, match="makes a copy"):
+        reader.read(0, 3, out=Tensor())

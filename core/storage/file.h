@@ -33,7 +33,7 @@ class FileStorage final : public Storage {
   // Until then it lives beside `path` under a temporary name, which the destructor removes.
   // A link at `path` stays and what it leads to is replaced, by a file with the same permissions.
   // `replace` false: Error{Io, EEXIST} when something is there, now or at publish(). `replace` true: refused
-  // like open(Append) while another writer holds the old file.
+  // like open(Append) while another writer holds the old file, at publish() too when it came since.
   static std::unique_ptr<FileStorage> create(const std::string& path, bool replace);
   void publish();
 
@@ -53,6 +53,7 @@ class FileStorage final : public Storage {
 
  private:
   FileStorage(FileHandle handle, std::string path) : handle_(handle), path_(std::move(path)) {}
+  void lock_what_is_there(int error);
 
   FileHandle handle_;
   std::string path_;

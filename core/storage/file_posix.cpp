@@ -131,12 +131,29 @@ std::string temporary_beside(const std::string& path) {
   return directory_of(path) + "/." + name.substr(0, 200) + suffix;
 }
 
-void sync_directory(const std::string& path) {
-  const int fd = retry([&] { return ::open(directory_of(path).c_str(), O_RDONLY | O_CLOEXEC); });
-  if (fd < 0) return;  // a directory that cannot be opened cannot be synced; the file itself is
-  ::fsync(fd);
-  ::close(fd);
-}
+// The folder of a file that is to get its name there: opened before, since what cannot be opened cannot be
+// synced. A folder that may be written and not read is let be, and so is a system that syncs no folders.
+class Folder {
+ public:
+  explicit Folder(const std::string& path)
+      : path_(path), fd_(retry([&] { return ::open(directory_of(path).c_str(), O_RDONLY | O_CLOEXEC); })) {
+    if (fd_ < 0 && errno != EACCES) fail_io(errno, path, "cannot open the folder of %s");
+  }
+  ~Folder() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  void sync() const {
+    if (fd_ < 0 || retry([&] { return ::fsync(fd_); }) == 0 || errno == EINVAL || errno == ENOTSUP) return;
+    fail_io(errno, path_, "cannot sync the folder of %s");
+  }
+
+ private:
+  const std::string path_;
+  const int fd_;
+};
 
 }  // namespace
 
@@ -178,23 +195,31 @@ std::unique_ptr<FileStorage> FileStorage::create(const std::string& path, bool r
   return file;
 }
 
+// Whatever has the name by now is replaced only if it was to be, and while no writer has it.
 void FileStorage::publish() {
   if (temporary_.empty()) return;
+  const Folder folder(target_);
   if (::fsync(handle_) != 0) fail_io(errno, path_, "cannot sync %s");
-  if (replace_) {
-    if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail_io(errno, path_, "cannot create %s");
-  } else if (::link(temporary_.c_str(), target_.c_str()) == 0) {
+  if (replaced_ && !is_still_named(replaced_->handle_, target_)) replaced_.reset();
+  if (!replaced_ && ::link(temporary_.c_str(), target_.c_str()) == 0) {
     ::unlink(temporary_.c_str());
-  } else if (errno == EPERM || errno == ENOTSUP || errno == ENOSYS) {
-    // No hard links here (FAT, some network mounts): the check and the rename are then two steps.
-    if (::access(target_.c_str(), F_OK) == 0) fail_io(EEXIST, path_, "cannot create %s");
-    if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail_io(errno, path_, "cannot create %s");
   } else {
-    fail_io(errno, path_, "cannot create %s");
+    if (!replaced_) lock_what_is_there(errno);
+    if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail_io(errno, path_, "cannot create %s");
   }
   temporary_.clear();
   replaced_.reset();
-  sync_directory(target_);
+  folder.sync();
+}
+
+// After a link that failed: where there are no hard links (FAT, some network mounts) the look and the rename
+// are two steps.
+void FileStorage::lock_what_is_there(int error) {
+  const bool has_no_links = error == EPERM || error == ENOTSUP || error == ENOSYS;
+  if (error != EEXIST && !has_no_links) fail_io(error, path_, "cannot create %s");
+  if (::access(target_.c_str(), F_OK) != 0) return;
+  if (!replace_) fail_io(EEXIST, path_, "cannot create %s");
+  replaced_ = open(target_, Access::Append);
 }
 
 // A forked child leaves lock and temporary name alone. The owner ends the lock in so many words: a child may

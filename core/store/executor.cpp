@@ -76,7 +76,9 @@ std::shared_ptr<tbb::task_arena> arena(unsigned threads) {
     static auto& limit = *new std::unique_ptr<tbb::global_control>;
     limit = std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism, threads);
 #endif
-    current = std::make_shared<tbb::task_arena>(static_cast<int>(threads));
+    auto fresh = std::make_shared<tbb::task_arena>(static_cast<int>(threads));
+    fresh->initialize();  // one that failed to would keep its next user waiting for ever
+    current = std::move(fresh);
   }
   return current;
 }
@@ -130,8 +132,18 @@ void for_each(std::size_t n, const std::function<void(std::size_t)>& work) {
   const unsigned threads = usable_threads();
   if (n > 1 && threads > 1) {
     if (!may_use_tbb()) return for_each_in_new_threads(threads, n, work);
-    arena(threads)->execute([&] { tbb::parallel_for(std::size_t{0}, n, [&](std::size_t i) { work(i); }); });
-    return;
+    std::atomic<bool> began{false};
+    try {
+      arena(threads)->execute([&] {
+        tbb::parallel_for(std::size_t{0}, n, [&](std::size_t i) {
+          began = true;
+          work(i);
+        });
+      });
+      return;
+    } catch (...) {
+      if (began) throw;  // else there is no memory or no thread to be had, and this one does all of it
+    }
   }
 #endif
   for (std::size_t i = 0; i < n; ++i) work(i);

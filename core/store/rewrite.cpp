@@ -8,6 +8,8 @@
 namespace cdd {
 namespace {
 
+// Rows are copied with every check there is: a new file would bear witness to what is wrong.
+constexpr ReaderOptions kVerified{.verify = Verify::Full};
 constexpr std::size_t kPieceBytes = std::size_t{8} << 20;  // of records or rows in memory at once
 
 std::shared_ptr<Storage> open_source(const std::string& path) {
@@ -73,7 +75,7 @@ namespace {
 
 void copy_first_rows(const std::string& path, std::uint64_t rows, const std::shared_ptr<FileStorage>& to) {
   const auto from = open_source(path);
-  const Reader reader(from);
+  const Reader reader(from, kVerified);
   if (rows > reader.rows()) {
     fail(ErrorCode::OutOfRange, "%s has %llu rows, not %llu", path.c_str(),
          static_cast<unsigned long long>(reader.rows()), static_cast<unsigned long long>(rows));
@@ -109,7 +111,7 @@ void check_lossless(const WriterOptions& options) {
 Compacted encode_anew(const std::string& path, WriterOptions options,
                       const std::shared_ptr<FileStorage>& to) {
   const auto from = open_source(path);
-  const Reader reader(from);
+  const Reader reader(from, kVerified);
   options.layout = reader.layout();
   if (reader.layout().is_set()) check_lossless(options);
   options.user_meta = reader.header().user_meta;

@@ -44,6 +44,11 @@ void check_options(const WriterOptions& options) {
   }
 }
 
+// Of a chunk that readers of this store take.
+std::uint64_t most_raw_bytes(const Metadata& metadata) {
+  return std::min(kMaxWrittenRawBytes, metadata.max_chunk_raw_bytes);
+}
+
 Metadata new_metadata(const WriterOptions& options) {
   Metadata metadata;
   metadata.salt = random_salt();
@@ -104,7 +109,10 @@ std::unique_ptr<Writer> Writer::open(std::shared_ptr<Storage> storage, const Wri
     }
     merged.layout = reader.layout();
   }
-  if (merged.chunk_rows == 0) merged.chunk_rows = header.metadata.chunk_rows;
+  const std::uint64_t hint = header.metadata.chunk_rows;
+  if (merged.chunk_rows == 0 && hint * merged.layout.row_bytes() <= most_raw_bytes(header.metadata)) {
+    merged.chunk_rows = header.metadata.chunk_rows;
+  }
   return std::unique_ptr<Writer>(new Writer(storage, merged, header, std::move(index)));
 }
 
@@ -153,14 +161,15 @@ void Writer::fix_layout(const RowLayout& layout) {
          to_string(layout_).c_str(), to_string(layout).c_str());
   }
   const std::uint64_t rows = std::max<std::uint64_t>(options_.chunk_rows, 1);
-  if (rows * layout.row_bytes() > kMaxWrittenRawBytes) {
+  const std::uint64_t most = most_raw_bytes(header_.metadata);
+  if (rows * layout.row_bytes() > most) {
     fail(ErrorCode::InvalidArgument, "a chunk of %llu rows of %u bytes exceeds %llu bytes",
-         static_cast<unsigned long long>(rows), layout.row_bytes(),
-         static_cast<unsigned long long>(kMaxWrittenRawBytes));
+         static_cast<unsigned long long>(rows), layout.row_bytes(), static_cast<unsigned long long>(most));
   }
   chooser_ = std::make_unique<Chooser>(
       layout, plans_for(options_.codec, layout, options_.level, options_.float16), options_.profile);
-  sizer_ = std::make_unique<ChunkSizer>(layout, options_.chunk_rows, options_.chunk_bytes, kMaxAutoRawBytes);
+  sizer_ = std::make_unique<ChunkSizer>(layout, options_.chunk_rows, options_.chunk_bytes,
+                                        std::min(kMaxAutoRawBytes, most));
   layout_ = layout;
 }
 

@@ -118,5 +118,30 @@ TEST(Hostile, LinksThatPointAnywhere) {
   }
 }
 
+// A header may allow smaller chunks than this writer makes, and ask for larger ones than it allows.
+TEST(Hostile, AWriterMakesNoChunksThatTheHeaderForbids) {
+  for (const std::uint32_t hint : {0u, 1u << 31}) {
+    Metadata metadata;
+    metadata.salt.fill(std::byte{0x5a});
+    metadata.layout = layout();
+    metadata.chunk_rows = hint;
+    metadata.max_chunk_raw_bytes = 1000;
+    const auto storage = std::make_shared<MemoryStorage>();
+    const auto header = encode_header(metadata, {});
+    storage->write_at(0, Bytes(header));
+    IndexWriter::create(*storage, metadata, header.size()).close();
+    const auto rows = small_rows(layout(), 5000, 3);
+    const auto writer = Writer::open(storage, {});
+    writer->append(layout(), rows, 5000);
+    writer->close();
+    std::vector<std::byte> found(rows.size());
+    Reader(storage).read_into({0, 5000}, found);
+    EXPECT_EQ(found, rows);
+    WriterOptions options;
+    options.chunk_rows = 100;
+    EXPECT_THROW(Writer::open(storage, options), Error);
+  }
+}
+
 }  // namespace
 }  // namespace cdd
