@@ -28,7 +28,7 @@ Name = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 class LostChunks(NamedTuple):
     """Chunks of which no whole record was found, `chunks` of them from number `first` on.
 
-    `chunks` is None behind the last record, where something is but nothing tells how much. `start` and `stop`
+    `chunks` is None at the end, where more is or was and nothing tells how much. `start` and `stop`
     are their rows in the damaged file, None where nothing tells them.
     """
 
@@ -99,7 +99,7 @@ def repair(
 ) -> RepairReport:
     """Writes every whole chunk of a damaged file to a new one, and says what is lost.
 
-    It does not trust the index: chunks are found by what they are. They keep their order, codecs and checks;
+    It does not need the index: chunks are found by what they are. They keep their order, codecs and checks;
     rows behind lost ones move up. The damaged file is not touched. `output` is by default NAME.repaired.cdd
     beside it. Chunks of more than `max_chunk_bytes` in memory are not decoded and count as lost.
 

@@ -1,5 +1,5 @@
-// Which chunks lie between and behind the records that salvage found, and which rows those were. What the
-// damaged index still says is used for this and nothing else.
+// Which chunks lie between and behind the records that salvage found, and which rows those were, as far as
+// what is left of the index tells.
 #pragma once
 
 #include <vector>

@@ -1,9 +1,12 @@
 #include "core/store/salvage.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 
 #include "core/base/hash.h"
 #include "core/codec/chunk_codec.h"
+#include "core/store/damaged_index.h"
 #include "core/store/lost_chunks.h"
 
 namespace cdd {
@@ -34,6 +37,34 @@ bool may_begin_record(Bytes head, const RowLayout& layout, std::uint64_t left) {
          std::equal(expected + kRecordFixedBytes, expected + bytes, head.data() + kRecordFixedBytes);
 }
 
+// The numbers of chunks that no record has yet, as runs [first, end), the last of which is endless.
+class FreeNumbers {
+ public:
+  bool has(std::uint64_t number) const { return at_or_after(number) == number; }
+
+  std::uint64_t at_or_after(std::uint64_t number) const {
+    const auto above = runs_.upper_bound(number);
+    return above != runs_.begin() && number < std::prev(above)->second ? number : above->first;
+  }
+
+  std::optional<std::uint64_t> before(std::uint64_t number) const {
+    const auto above = runs_.lower_bound(number);
+    if (above == runs_.begin()) return std::nullopt;
+    return std::min(number, std::prev(above)->second) - 1;
+  }
+
+  void take(std::uint64_t number) {
+    const auto run = std::prev(runs_.upper_bound(number));
+    const std::uint64_t end = run->second;
+    run->second = number;
+    if (run->first == number) runs_.erase(run);
+    if (number + 1 < end) runs_.emplace(number + 1, end);
+  }
+
+ private:
+  std::map<std::uint64_t, std::uint64_t> runs_{{0, ~std::uint64_t{0}}};
+};
+
 class Scan {
  public:
   Scan(const Storage& storage, std::uint64_t max_raw_bytes) : storage_(storage), file_bytes_(storage.size()) {
@@ -42,51 +73,131 @@ class Scan {
     salt_ = found_.header.metadata.check_salt();
     max_raw_bytes_ = std::min(max_raw_bytes, found_.header.metadata.max_chunk_raw_bytes);
     work_left_ = kWorkPerFileByte * (file_bytes_ + max_raw_bytes_);
+    end_ = found_.header.first_block;
   }
 
   Salvage run() {
-    end_ = found_.header.first_block;
-    Scratch buffer;
-    Bytes window;
-    std::uint64_t window_at = 0;
-    for (std::uint64_t at = align_up(end_, kRecordAlignment); at + kMinRecordBytes <= file_bytes_;) {
-      if (window.empty() || at + kHeadBytes > window_at + window.size()) {
-        if (window.empty() || window_at + window.size() < file_bytes_) {
-          window_at = at;
-          window = storage_.read_at(at, kWindowBytes, buffer);
-        }
-      }
-      if (at >= window_at + window.size()) break;
-      const Bytes head = window.subspan(static_cast<std::size_t>(at - window_at));
-      if (head.size() < kMinRecordBytes) break;
-      const bool taken = may_begin_record(head, found_.layout, file_bytes_ - at) && take(at, head);
-      at = taken ? align_up(end_, kRecordAlignment) : at + kRecordAlignment;
+    take_indexed();
+    const std::vector<WholeRecord> indexed = found_.records;
+    std::uint64_t at = found_.header.first_block;
+    for (const WholeRecord& record : indexed) {
+      look_between(at, record.offset);
+      at = follow(record);
     }
+    look_between(at, file_bytes_);
+    take_strays();
     check_addressable(most_raw_bytes_, 0);  // what this build cannot decode is not for it to call lost
+    std::ranges::sort(found_.records, {}, &WholeRecord::chunk);
     found_.lost = lost_chunks(storage_, found_.header, found_.records);
     return std::move(found_);
   }
 
  private:
-  bool take(std::uint64_t at, Bytes head) {
-    const auto size = load<std::uint32_t>(head.data());
-    const Bytes record = storage_.read_at(at, size, scratch(Stage::Record));
-    if (record.size() != size) return false;
+  // What slots point at comes first, so that nothing that was moved can take its number or its place.
+  void take_indexed() {
+    const DamagedIndex index(storage_, found_.header, {});
+    for (std::uint64_t k = 0; k < index.blocks(); ++k) {
+      std::uint64_t position = 0;
+      for (std::vector<std::optional<Slot>> slots; !(slots = index.slots(k, position)).empty();) {
+        for (const auto& slot : slots) {
+          if (slot && slot->is_chunk()) take_named(index.geometry().first_chunk(k) + position, *slot);
+          ++position;
+        }
+      }
+    }
+  }
+
+  void take_named(std::uint64_t chunk, const Slot& slot) {
+    named_ = std::max(named_, chunk);
+    if (slot.offset < end_ || slot.offset >= file_bytes_ || slot.size < kMinRecordBytes) return;
+    const Bytes record = record_at(slot.offset, slot.size);
+    if (record.empty() || !spend(slot.size)) return;
+    if (!holds(record, chunk) || !may_begin_record(record, found_.layout, slot.size)) return;
     const std::optional<RecordHeader> header = decode(record);
-    const std::optional<std::uint64_t> number = header ? number_of(record, at) : std::nullopt;
-    if (!number) {
+    if (!header) return;
+    work_left_ += slot.size + raw_bytes(*header);
+    place(chunk, slot.offset, *header);
+  }
+
+  // Records in [begin, end), where no slot leads to one.
+  void look_between(std::uint64_t begin, std::uint64_t end) {
+    Bytes window;
+    std::uint64_t window_at = 0;
+    for (std::uint64_t at = align_up(begin, kRecordAlignment); at + kMinRecordBytes <= end;) {
+      if (window.empty() ||
+          (at + kHeadBytes > window_at + window.size() && window_at + window.size() < end)) {
+        window_at = at;
+        window = storage_.read_at(
+            at, static_cast<std::size_t>(std::min<std::uint64_t>(kWindowBytes, end - at)), window_);
+      }
+      if (at + kMinRecordBytes > window_at + window.size()) break;
+      const Bytes head = window.subspan(static_cast<std::size_t>(at - window_at));
+      const bool taken = may_begin_record(head, found_.layout, end - at) && take(at, head);
+      at = align_up(at + (taken ? load<std::uint32_t>(head.data()) : 1), kRecordAlignment);
+    }
+  }
+
+  // False where there is none, or its rows are not whole.
+  bool take(std::uint64_t at, Bytes head) {
+    const Bytes record = record_at(at, load<std::uint32_t>(head.data()));
+    const std::optional<RecordHeader> header = record.empty() ? std::nullopt : decode(record);
+    if (!header) {
       ++refused_;
       return false;
     }
-    found_.layout = header->layout;
-    found_.records.push_back({*number, at, size, header->n_rows});
-    found_.rows += header->n_rows;
-    record_bytes_ += size;
-    end_ = at + size;
-    next_ = *number + 1;
-    if ((header->flags & chunk_flags::kBatchCont) == 0) found_.whole_end = next_;
-    refused_ = 0;
+    const std::uint64_t guess = follows_ + (at - follows_at_) / mean_record_bytes(record.size());
+    if (const auto number = number_of(record, guess, highest_at(at))) {
+      work_left_ += header->size + raw_bytes(*header);
+      follow(place(*number, at, *header));
+    } else {
+      ++refused_;
+      strays_.push_back({0, at, header->size, header->n_rows});
+    }
     return true;
+  }
+
+  // Those that stand before their neighbours: how many there are is known now.
+  void take_strays() {
+    for (const WholeRecord& stray : strays_) {
+      const Bytes record = record_at(stray.offset, stray.size);
+      if (record.empty() || !may_begin_record(record, found_.layout, stray.size)) continue;
+      refused_ = 0;
+      Bytes payload;
+      if (const auto number = number_of(record, follows_, highest_at(file_bytes_)))
+        follow(place(*number, stray.offset, parse_record(record, &payload)));
+    }
+  }
+
+  const WholeRecord& place(std::uint64_t number, std::uint64_t at, const RecordHeader& header) {
+    found_.layout = header.layout;
+    found_.records.push_back({number, at, header.size, header.n_rows});
+    found_.rows += header.n_rows;
+    record_bytes_ += header.size;
+    free_.take(number);
+    if (number >= next_) {
+      next_ = number + 1;
+      end_ = at + header.size;
+    }
+    if ((header.flags & chunk_flags::kBatchCont) == 0)
+      found_.whole_end = std::max(found_.whole_end, number + 1);
+    return found_.records.back();
+  }
+
+  // The records behind this one are expected to be the next ones. Returns where it ends.
+  std::uint64_t follow(const WholeRecord& record) {
+    follows_ = record.chunk + 1;
+    follows_at_ = record.offset + record.size;
+    refused_ = 0;
+    return follows_at_;
+  }
+
+  Bytes record_at(std::uint64_t at, std::uint32_t size) const {
+    const Bytes record = storage_.read_at(at, size, scratch(Stage::Record));
+    return record.size() == size ? record : Bytes{};
+  }
+
+  static std::uint64_t raw_bytes(const RecordHeader& header) {
+    return std::uint64_t{header.n_rows} * header.layout.row_bytes();
   }
 
   // The header of a record whose rows are what their hash says.
@@ -94,7 +205,7 @@ class Scan {
     try {
       Bytes payload;
       const RecordHeader header = parse_record(record, &payload);
-      const std::uint64_t bytes = std::uint64_t{header.n_rows} * header.layout.row_bytes();
+      const std::uint64_t bytes = raw_bytes(header);
       most_raw_bytes_ = std::max(most_raw_bytes_, std::min(bytes, max_raw_bytes_));
       if (bytes > std::min(max_raw_bytes_, kAddressableChunkBytes) || !spend(record.size() + bytes))
         return std::nullopt;
@@ -109,21 +220,37 @@ class Scan {
     return std::nullopt;
   }
 
-  // The number for which the record's check holds: the one after the last record, or, where records are
-  // damaged or gone, one of as many as fit between. Those are tried from the most likely outwards.
-  std::optional<std::uint64_t> number_of(Bytes record, std::uint64_t at) {
-    const std::uint64_t gap = at - end_;
-    const std::uint64_t most = next_ + gap / kMinRecordBytes;
-    if (holds(record, next_ + refused_)) return next_ + refused_;
-    const std::size_t n = found_.records.size();
-    const std::uint64_t mean = n == 0 ? record.size() : std::max<std::uint64_t>(record_bytes_ / n, 1);
-    const std::uint64_t guess = std::min(next_ + gap / mean, most);
-    for (std::uint64_t step = 0; step <= std::max(guess - next_, most - guess); ++step) {
+  // The number for which the record's check holds, of those that are not taken: the one after the last
+  // record, or, where records are damaged, gone or out of place, any up to `most`, from the most likely
+  // outwards.
+  std::optional<std::uint64_t> number_of(Bytes record, std::uint64_t guess, std::uint64_t most) {
+    const std::uint64_t expected = follows_ + refused_;
+    if (expected <= most && free_.has(expected) && holds(record, expected)) return expected;
+    guess = std::min(guess, most);
+    std::optional<std::uint64_t> below = free_.before(guess);
+    for (std::uint64_t above = free_.at_or_after(guess); above <= most || below;) {
       if (!spend(2 * record.size())) break;
-      if (guess - next_ >= step && holds(record, guess - step)) return guess - step;
-      if (most - guess >= step && holds(record, guess + step)) return guess + step;
+      if (above <= most) {
+        if (holds(record, above)) return above;
+        above = free_.at_or_after(above + 1);
+      }
+      if (below) {
+        if (holds(record, *below)) return below;
+        below = free_.before(*below);
+      }
     }
     return std::nullopt;
+  }
+
+  // The highest number that a record can have which ends before `at` and is not out of place: slots tell, or
+  // as many records as fit behind the highest that was found.
+  std::uint64_t highest_at(std::uint64_t at) const {
+    return std::max(named_, next_ + (at > end_ ? (at - end_) / kMinRecordBytes : 0));
+  }
+
+  std::uint64_t mean_record_bytes(std::uint64_t otherwise) const {
+    const std::size_t n = found_.records.size();
+    return n == 0 ? otherwise : record_bytes_ / n;
   }
 
   bool holds(Bytes record, std::uint64_t number) const {
@@ -132,7 +259,8 @@ class Scan {
            check32(CheckDomain::Record, salt_, number, checked);
   }
 
-  // Honest files, however damaged, need a part of this: it ends what would go on for hours.
+  // Honest files, however damaged, need a part of this: it ends what would go on for hours. The work for
+  // records that are found is given back: a file has only so many.
   bool spend(std::uint64_t work) {
     if (work > work_left_) {
       found_.complete = false;
@@ -144,13 +272,19 @@ class Scan {
 
   const Storage& storage_;
   const std::uint64_t file_bytes_;
+  Scratch window_;
   std::uint64_t salt_ = 0;
   std::uint64_t max_raw_bytes_ = 0;
   std::uint64_t most_raw_bytes_ = 0;  // of what looked like a record
   std::uint64_t work_left_ = 0;
   Salvage found_;
-  std::uint64_t end_ = 0;           // of the last record found
-  std::uint64_t next_ = 0;          // the number after its
+  std::vector<WholeRecord> strays_;  // whole, but of no number that could be where they were found
+  FreeNumbers free_;
+  std::uint64_t named_ = 0;         // the highest number that a slot is there for
+  std::uint64_t next_ = 0;          // the number after the highest found
+  std::uint64_t end_ = 0;           // of the record that has that
+  std::uint64_t follows_ = 0;       // the number after the last record before
+  std::uint64_t follows_at_ = 0;    // where that one ends
   std::uint64_t refused_ = 0;       // what looked like records since
   std::uint64_t record_bytes_ = 0;  // of all found
 };

@@ -1,9 +1,10 @@
-// Finds every whole record of a file without trusting its index: what `repair` keeps.
+// Finds every whole record of a file whose index need not be there: what `repair` keeps.
 //
-// A record is whole when its rows decode to their BLAKE3 hash and its record_check holds for a chunk number
-// that fits between its neighbours'. The number stands nowhere but in that check, so it is found by trying.
-// The index is asked for one thing only, which rows those were that are gone. The header must be intact: it
-// has the salt of all checks. Bears any file, as readers do; the storage must not change meanwhile.
+// A record is whole when its rows decode to their BLAKE3 hash and its record_check holds for a chunk number.
+// What a slot of the index points at is taken first, for that slot's number. All else is looked for; its
+// number stands nowhere but in that check, so it is found by trying those that are not taken. So a record may
+// be out of place, and one that is pushes out no other. The header must be intact: it has the salt of all
+// checks. Bears any file, as readers do; the storage must not change meanwhile.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,7 @@ struct WholeRecord {
 // Chunks [first, first + count) of which no whole record is there.
 struct LostChunks {
   std::uint64_t first = 0;
-  std::uint64_t count = 0;  // 0 behind the last record: bytes are there, how many chunks is unknown
+  std::uint64_t count = 0;                 // 0 at the end: more is or was there, how many chunks is unknown
   std::optional<std::uint64_t> row_begin;  // their rows, as far as the index or their neighbours tell
   std::optional<std::uint64_t> row_end;
 };
@@ -33,9 +34,9 @@ struct LostChunks {
 struct Salvage {
   Header header;
   RowLayout layout;                  // unset when the header has none and nothing was found
-  std::vector<WholeRecord> records;  // in the order of the file, which is that of their numbers
+  std::vector<WholeRecord> records;  // in the order of their numbers; offsets may be in another
   std::uint64_t rows = 0;            // of all of them
-  std::uint64_t whole_end = 0;       // the number after the last of them that ends an append
+  std::uint64_t whole_end = 0;       // the number after the highest of them that ends an append
   std::vector<LostChunks> lost;
   // False when the search was given up, as a file that is made to keep it busy deserves: there may be more.
   bool complete = true;
