@@ -120,7 +120,7 @@ def out_buffer(out: Any, dtype: DType) -> Array:
         array = to_numpy() if callable(to_numpy) else np.asarray(_memory(out))
         if not isinstance(array, np.ndarray):
             raise TypeError(f"out must be a writable buffer, not {type(out).__name__}")
-        if array.flags.owndata:
+        if callable(to_numpy) and array.flags.owndata and not np.may_share_memory(array, to_numpy()):
             raise TypeError(f"out must share its memory: {type(out).__name__}.numpy() makes a copy")
         if array.ndim <= 1 and array.dtype.kind in "uiS" and array.dtype.itemsize == 1:
             return array
