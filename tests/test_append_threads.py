@@ -71,3 +71,29 @@ def test_a_fork_appends_alone(two_threads: None, tmp_path: Path) -> None:
     with cdd.open(tmp_path / "a.cdd") as reader:
         found = [(chunk.start, chunk.stop, chunk.codec, chunk.stored_bytes) for chunk in reader.chunks]
     assert found == expected
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="another user's limit takes root")
+@pytest.mark.parametrize("room", [0, 1, 2])
+def test_where_the_system_gives_no_more_threads(room: int) -> None:
+    """As in a container with a limit: what there is has to do."""
+    code = f"""
+import resource, sys
+sys.path[:0] = sys.argv[1:]
+import cdd, numpy as np
+rows = np.random.default_rng(0).integers(0, 200, (100_000, 10, 3)).astype("f4")
+cdd.set_threads(8)
+import os
+os.setgid(os.getpid() + 50_000)
+os.setuid(os.getpid() + 50_000)
+resource.setrlimit(resource.RLIMIT_NPROC, ({room} + 1, {room} + 1))
+store = cdd.Memory()
+for _ in range(3):
+    with cdd.open(store, "w") as writer:
+        writer.append(rows)
+    assert np.array_equal(cdd.load(store), rows)
+"""
+    command = [sys.executable, "-P", "-c", code, str(Path(cdd.__file__).parent.parent)]
+    env = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=120, env=env, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <exception>
 #include <functional>
+#include <latch>
 #include <memory>
 #include <mutex>
 #include <system_error>
@@ -63,22 +64,41 @@ bool may_use_tbb() {
   return owner.compare_exchange_strong(found, process_id()) || found == process_id();
 }
 
+// How many more threads the system gives at this moment, up to `most`. oneTBB starts one from another, where
+// nobody can catch that the system refuses it.
+unsigned startable_threads(unsigned most) {
+  std::latch end(1);
+  std::vector<std::thread> started;
+  try {
+    started.reserve(most);
+    while (started.size() < most) started.emplace_back([&] { end.wait(); });
+  } catch (const std::exception&) {
+    // Those are all.
+  }
+  end.count_down();
+  for (std::thread& thread : started) thread.join();
+  return static_cast<unsigned>(started.size());
+}
+
 // The arena of the present number of threads; calls that still use an older one keep it alive. Nothing here
 // is ever destroyed: a forked child would do it, too, when it ends.
 std::shared_ptr<tbb::task_arena> arena(unsigned threads) {
   static std::mutex& mutex = *new std::mutex;
   static auto& current = *new std::shared_ptr<tbb::task_arena>;
+  static unsigned made_for = 0;
   const std::lock_guard lock(mutex);
-  if (!current || current->max_concurrency() != static_cast<int>(threads)) {
+  if (made_for != threads) {
+    const unsigned had = 1 + startable_threads(threads - 1);
 #if !defined(CDD_EXTERNAL_TBB)
     // TBB itself would not go beyond the number of cores, even when asked to. A TBB that others use too keeps
     // the limit they set.
     static auto& limit = *new std::unique_ptr<tbb::global_control>;
-    limit = std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism, threads);
+    limit = std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism, had);
 #endif
-    auto fresh = std::make_shared<tbb::task_arena>(static_cast<int>(threads));
+    auto fresh = std::make_shared<tbb::task_arena>(static_cast<int>(had));
     fresh->initialize();  // one that failed to would keep its next user waiting for ever
     current = std::move(fresh);
+    made_for = threads;
   }
   return current;
 }
