@@ -26,8 +26,8 @@ def set_threads(number: int) -> None:
 
     0 sets the default again: CDD_THREADS from the environment, else all cores. 1 keeps everything in the
     calling thread. Short reads and appends always are. A forked process works in its calling thread until it
-    calls this itself. Where the system gives fewer threads (RLIMIT_NPROC, a container's limit) those have to do.
-    Raises ValueError for a number that is negative or over 1024.
+    calls this itself. Where the system gives fewer threads (RLIMIT_NPROC, a container's limit) those have to
+    do. Raises ValueError for a number that is negative or over 1024.
     """
     _cdd.set_threads(size("number", number, 0, MAX_THREADS))
 
