@@ -319,7 +319,7 @@ COMMANDS = {
     sdist: "pack the sources into dist/ and build a wheel from the archive",
     sanitize: "run the core's tests and the package's under sanitizers; further arguments go to pytest",
     fuzz: "run every fuzz target for its share of the seconds",
-    soak: "run the reliability tests with large counts, an hour or more",
+    soak: "run the reliability tests with large counts, half an hour or more",
     cross: "run the core's tests for another platform or by another compiler",
 }
 

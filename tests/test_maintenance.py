@@ -302,3 +302,19 @@ def test_a_writer_takes_up_hidden_chunks(hiding: Path) -> None:
         assert writer.rows == len(ROWS)
     assert cdd.verify(hiding).ok
     assert np.array_equal(cdd.load(hiding), ROWS)
+
+
+@pytest.mark.parametrize("rows", [len(ROWS) + 1, 1 << 63, (1 << 64) + 3, -1])
+def test_truncate_to_rows_that_are_not_there(path: Path, rows: int) -> None:
+    before = path.read_bytes()
+    with pytest.raises(IndexError, match=str(rows)):
+        cdd.truncate(path, rows=rows)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("limit", [0, -1, 1 << 64])
+def test_limits_that_no_chunk_has(path: Path, limit: int) -> None:
+    for work in (cdd.verify, cdd.repair):
+        with pytest.raises(ValueError, match=f"max_chunk_bytes is {limit}"):
+            work(path, max_chunk_bytes=limit)
+    assert not path.with_suffix(".repaired.cdd").exists()
