@@ -11,6 +11,8 @@ namespace {
 constexpr std::size_t kScanSlots = 2048;                    // of one read while scanning: 64 KiB
 constexpr std::size_t kLookSlots = 192;                     // more than a wiped sector of 4096 bytes holds
 constexpr std::size_t kSearchBytes = std::size_t{1} << 18;  // of one read while looking for a block
+// Records whose slots one piece of damage takes are no longer; files may be sparse, and any size.
+constexpr std::uint64_t kMostSearchedBytes = std::uint64_t{1} << 30;
 constexpr std::byte kNoSlot[kSlotBytes]{};
 constexpr std::uint32_t kCommitFlags = slot_flags::kCommit | slot_flags::kSynced;
 
@@ -55,22 +57,25 @@ void BlockWalk::find_lost_blocks() {
   }
 }
 
-// Where the block after k is, by its header and its first slot.
+// Where the block after k is: by its header, and by a first slot whose record stands right behind it, as no
+// copy of a block does that somebody stored in rows. Header and slot fit the step from one place to the next.
+// The file may be cut meanwhile.
 std::optional<std::uint64_t> BlockWalk::find_header_behind(std::uint64_t k) const {
+  static_assert(kBlockHeaderBytes + kSlotBytes <= kSlotArrayAlignment);
   std::byte expected[kBlockHeaderBytes];
   put_block_header(geometry_.block_bytes(k + 1), expected);
-  const std::uint64_t size = storage_.size();
-  std::uint64_t at = align_block(end_of_last_record(k));
-  while (at < size && size - at >= geometry_.block_bytes(k + 1)) {
+  const std::uint64_t begin = align_block(end_of_last_record(k));
+  for (std::uint64_t at = begin; at - begin < kMostSearchedBytes;) {
     const Bytes bytes = storage_.copy_at(at, kSearchBytes, scratch(Stage::Record));
+    if (bytes.size() < kBlockHeaderBytes + kSlotBytes) break;
     std::size_t i = 0;
-    for (; i + kBlockHashAt <= bytes.size(); i += kSlotArrayAlignment) {
-      if (std::memcmp(bytes.data() + i, expected, kBlockHashAt) == 0) break;
+    for (; i + kBlockHeaderBytes + kSlotBytes <= bytes.size(); i += kSlotArrayAlignment) {
+      if (std::memcmp(bytes.data() + i, expected, kBlockHashAt) != 0) continue;
+      const auto slot = chunk_slot(bytes.data() + i + kBlockHeaderBytes, salt_, geometry_.first_chunk(k + 1));
+      if (slot && slot->offset == align_up(at + i + geometry_.block_bytes(k + 1), kRecordAlignment))
+        return at + i;
     }
     at += i;
-    if (i + kBlockHashAt > bytes.size()) continue;
-    if (has_first_slot(at, k + 1)) return at;
-    at += kSlotArrayAlignment;
   }
   return std::nullopt;
 }

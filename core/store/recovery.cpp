@@ -19,27 +19,31 @@ bool has_whole_seal(Bytes header) {
          load<std::uint64_t>(header.data() + kBlockHashAt + 8) != 0;
 }
 
-// How many chunks of an unclean file are kept by their slots.
-std::uint64_t surviving_chunks(const BlockWalk& walk, const BlockWalk::Tail& tail) {
-  std::uint64_t whole = tail.durable_chunks;
-  for (std::uint64_t chunk = tail.durable_chunks; chunk < tail.unbroken_chunks; ++chunk) {
-    const auto slot = walk.read_slots(chunk, 1).front();
-    if (!slot || walk.record_of(chunk, *slot).empty()) break;
-    if (slot->has(slot_flags::kEnd)) whole = chunk + 1;
+// Of an unclean file: chunks before `unbroken` hold, those before `chunks` are whole appends, too.
+struct Survivors {
+  std::uint64_t chunks = 0;
+  std::uint64_t unbroken = 0;
+};
+
+void take_what_holds(const BlockWalk& walk, Survivors& kept) {
+  const std::uint64_t end = walk.geometry().first_chunk(walk.blocks().size());
+  for (; kept.unbroken < end; ++kept.unbroken) {
+    const auto slot = walk.read_slots(kept.unbroken, 1).front();
+    if (!slot || walk.record_of(kept.unbroken, *slot).empty()) break;
+    if (slot->has(slot_flags::kEnd)) kept.chunks = kept.unbroken + 1;
   }
-  return whole;
 }
 
 // A crash may have kept whole records without their slots, and damage to the end of the index looks the same:
 // those that go on where chunk `first` must be get their slots again, within its block. Slots that hold stay
 // as they are: one may be the proof. Returns whether there were any.
-bool restore_slots(Storage& storage, const Metadata& metadata, const BlockWalk& walk, std::uint64_t first,
-                   BlockWalk::Extent before) {
+bool restore_slots(Storage& storage, const Metadata& metadata, const BlockWalk& walk, std::uint64_t first) {
   const BlockGeometry& geometry = walk.geometry();
   const std::uint64_t k = geometry.block_of(first);
   if (k >= walk.blocks().size()) return false;
   const std::uint64_t block = walk.blocks()[static_cast<std::size_t>(k)].offset;
   const std::uint64_t position = first - geometry.first_chunk(k);
+  BlockWalk::Extent before = walk.extent_of(first);
   before.end = std::max(before.end, block + geometry.block_bytes(k));
   const auto slots = walk.slots_of_records(first, geometry.capacity(k) - position, before);
   const auto found = walk.read_slots(first, slots.size());
@@ -54,12 +58,32 @@ bool restore_slots(Storage& storage, const Metadata& metadata, const BlockWalk& 
   return restored;
 }
 
+// Restored slots may make a link heal, and a proof come into sight behind it.
+Survivors surviving_chunks(Storage& storage, const Metadata& metadata, BlockWalk& walk,
+                           BlockWalk::Tail& tail) {
+  Survivors kept;
+  for (bool restored = true; restored && !tail.clean;) {
+    kept = {std::max(kept.chunks, tail.durable_chunks), std::max(kept.unbroken, tail.durable_chunks)};
+    take_what_holds(walk, kept);
+    restored = false;
+    while (restore_slots(storage, metadata, walk, kept.unbroken)) {
+      restored = true;
+      while (walk.follow_link()) {
+      }
+      take_what_holds(walk, kept);
+    }
+    if (restored) tail = walk.find_tail();
+  }
+  if (tail.clean) kept.chunks = tail.durable_chunks;
+  return kept;
+}
+
 }  // namespace
 
 IndexWriter IndexWriter::recover(Storage& storage, const Metadata& metadata, std::uint64_t first_block) {
   IndexWriter writer(storage, metadata);
   const BlockGeometry& geometry = writer.geometry_;
-  const BlockWalk walk(storage, metadata, first_block);
+  BlockWalk walk(storage, metadata, first_block);
   for (const Block& block : walk.blocks()) {
     if (block.plain) {
       fail(ErrorCode::Unsupported,
@@ -67,13 +91,10 @@ IndexWriter IndexWriter::recover(Storage& storage, const Metadata& metadata, std
            storage.name().c_str());
     }
   }
-  const BlockWalk::Tail tail = walk.find_tail();
+  BlockWalk::Tail tail = walk.find_tail();
   Position kept;
-  kept.chunks = surviving_chunks(walk, tail);
+  kept.chunks = surviving_chunks(storage, metadata, walk, tail).chunks;
   const BlockWalk::Extent extent = walk.extent_of(kept.chunks);
-  if (!tail.clean && restore_slots(storage, metadata, walk, kept.chunks, extent)) {
-    return recover(storage, metadata, first_block);
-  }
 
   // The block that owns the next slot; a block that is exactly full stays the last one, without a link.
   std::uint64_t k = 0;

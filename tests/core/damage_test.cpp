@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "core/store/block_walk.h"
 #include "core/store/reader.h"
 #include "core/store/writer.h"
 #include "tests/core/small_store.h"
@@ -298,6 +299,59 @@ TEST(DamagedFiles, HoldEveryCodec) {
   for (const Codec* codec : codecs()) {
     EXPECT_TRUE(found.contains(static_cast<std::uint16_t>(codec->id))) << codec->name;
   }
+}
+
+// The same where an append goes over the ends of blocks: its first slots hold, and no END is among them.
+TEST(DamagedFiles, KeepLongAppendsWhoseLastSlotsAreWiped) {
+  const RowLayout layout = layouts()[0];
+  const auto rows = small_rows(layout, 100, 5);
+  WriterOptions options;
+  options.chunk_rows = 2;
+  options.first_capacity = 4;
+  for (const std::size_t first : {0u, 2u, 6u, 8u, 10u, 22u}) {
+    const auto storage = std::make_shared<MemoryStorage>();
+    const auto writer = Writer::create(storage, options);
+    writer->append(layout, Bytes(rows).first(first * layout.row_bytes()), first);
+    writer->flush();
+    writer->append(layout, Bytes(rows).subspan(first * layout.row_bytes()), 100 - first);
+    writer->close();
+    std::vector<std::byte> image;
+    storage->visit([&](Bytes bytes) { image.assign(bytes.begin(), bytes.end()); });
+    const Header header = read_header(*storage);
+    const std::uint64_t last =
+        BlockWalk(*storage, header.metadata, header.first_block).blocks().back().offset;
+    for (std::size_t slots = 1; slots <= 22; ++slots) {  // 22 chunks of the last block, and the proof
+      auto damaged = image;
+      std::fill_n(damaged.begin() + static_cast<std::ptrdiff_t>(last + kBlockHeaderBytes + (23 - slots) * 32),
+                  slots * 32, std::byte{0});
+      const auto left = std::make_shared<MemoryStorage>();
+      left->write_at(0, Bytes(damaged));
+      const auto next = Writer::open(left, options);
+      EXPECT_EQ(next->rows(), 100u) << first << " rows first, " << slots << " slots wiped";
+      next->close();
+      std::vector<std::byte> found(rows.size());
+      Reader(left).read_into({0, 100}, found);
+      EXPECT_EQ(found, rows);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+// Rows may hold a copy of a block of this very file: only what stands in its own place is one.
+TEST(DamagedFiles, ACopyOfABlockIsNotTakenForTheBlock) {
+  const SmallStore made = make_small_store(layouts()[0], 2, 22, true);
+  const std::uint64_t block_end = made.chunks[3].record_offset + made.chunks[3].record_bytes;
+  const std::uint64_t second = align_block(block_end);
+  const std::uint64_t copy = align_block(made.chunks[3].record_offset);
+  ASSERT_GT(block_end, copy + 64);
+  std::vector<std::byte> image = made.image;
+  std::copy_n(made.image.begin() + static_cast<std::ptrdiff_t>(second), 64,
+              image.begin() + static_cast<std::ptrdiff_t>(copy));
+  std::fill_n(image.begin() + static_cast<std::ptrdiff_t>(made.first_block + kBlockHeaderBytes + 3 * 32), 64,
+              std::byte{0});  // the last slot and the link
+  const Found found = inspect(made, image);
+  EXPECT_EQ(found.rows, 44u);
+  EXPECT_EQ(found.lost_chunks, 1u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, Damage, testing::ValuesIn(layouts()), [](const auto& info) {

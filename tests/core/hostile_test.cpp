@@ -143,5 +143,33 @@ TEST(Hostile, AWriterMakesNoChunksThatTheHeaderForbids) {
   }
 }
 
+// Another process may cut the file between any two looks at it, as one does that takes an append back.
+class ShrinkingStorage final : public ViewStorage {
+ public:
+  ShrinkingStorage(Bytes bytes, int whole_reads) : ViewStorage(bytes, "shrinking"), left_(whole_reads) {}
+  Bytes read_at(std::uint64_t offset, std::size_t n, Scratch& scratch) const override {
+    const std::uint64_t size = left_-- > 0 ? ViewStorage::size() : 1000;
+    return ViewStorage::read_at(
+        offset, static_cast<std::size_t>(std::min<std::uint64_t>(n, size - std::min(offset, size))), scratch);
+  }
+
+ private:
+  mutable int left_;
+};
+
+TEST(Hostile, AFileThatIsCutWhileItIsOpened) {
+  SmallStore made = make_small_store(layout(), 2, 30, false, 8);
+  made.image.resize(made.image.size() + 100'000);
+  forge(made, 5, {}, 0);  // no slot: what follows is looked for
+  for (int reads = 0; reads < 60; ++reads) {
+    const auto storage = std::make_shared<ShrinkingStorage>(Bytes(made.image), reads);
+    try {
+      Reader reader(storage);
+      reader.refresh();
+    } catch (const Error&) {
+    }
+  }
+}
+
 }  // namespace
 }  // namespace cdd

@@ -69,7 +69,7 @@ cdd_add_mutant(NoScrubOfSlots core/store/index_writer.cpp
 "if (found.size() <= bytes) continue;")
 
 cdd_add_mutant(RecoveryWithoutRecordCheck core/store/recovery.cpp
-"if (!slot || walk.record_of(chunk, *slot).empty()) break;"
+"if (!slot || walk.record_of(kept.unbroken, *slot).empty()) break;"
 "if (!slot) break;")
 
 cdd_add_mutant(SyncedAlways core/store/index_writer.cpp
