@@ -2,6 +2,8 @@
 // what fails in one of them is taken back as a whole.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <functional>
 #include <random>
 
 #include "core/storage/memory.h"
@@ -9,6 +11,7 @@
 #include "core/store/reader.h"
 #include "core/store/writer.h"
 #include "tests/core/codec_rig.h"
+#include "tests/core/failing_allocation.h"
 #include "tests/core/faulty_storage.h"
 
 namespace cdd::test {
@@ -143,6 +146,27 @@ TEST(ParallelAppend, IsTakenBackAsAWhole) {
     Buffer read(rows.size());
     reader.read_into({0, kRows}, read);
     EXPECT_TRUE(same(read, rows));
+  }
+  set_threads(0);
+}
+
+// Where there is no memory for threads, the calling one does all of it.
+TEST(Executor, WorksWithoutMemoryForThreads) {
+  if (!has_threads()) GTEST_SKIP() << "built without threads";
+  for (long nth = 0;; ++nth) {
+    set_threads(2 + static_cast<unsigned>(nth % 2));  // another arena each time
+    std::vector<std::atomic<int>> done(100);
+    const std::function<void(std::size_t)> work = [&](std::size_t i) { ++done[i]; };
+    const FailingAllocation failing(nth);
+    {
+      const FailingAllocation::Scope scope;
+      for_each(done.size(), work);
+    }
+    for (const auto& count : done) ASSERT_EQ(count, 1) << "allocation " << nth;
+    if (!failing.has_failed()) {
+      EXPECT_GE(nth, 2);
+      break;
+    }
   }
   set_threads(0);
 }
