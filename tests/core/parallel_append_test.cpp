@@ -153,6 +153,8 @@ TEST(ParallelAppend, IsTakenBackAsAWhole) {
 // Where there is no memory for threads, the calling one does all of it.
 TEST(Executor, WorksWithoutMemoryForThreads) {
   if (!has_threads()) GTEST_SKIP() << "built without threads";
+  set_threads(4);
+  for_each(2, [](std::size_t) {});
   for (long nth = 0;; ++nth) {
     set_threads(2 + static_cast<unsigned>(nth % 2));  // another arena each time
     std::vector<std::atomic<int>> done(100);
