@@ -48,7 +48,8 @@ BlockWalk::BlockWalk(const Storage& storage, const Metadata& metadata, std::uint
 // behind would look as if it had never been. So it is looked for. What a crash left there does no harm: the
 // chunks end at the first slot that does not hold, unless a proof stands behind it.
 void BlockWalk::find_lost_blocks() {
-  while (!find_tail().clean) {
+  if (find_tail().clean) return;
+  for (Tail tail; !tail.clean; look_back_through(blocks_.size() - 1, tail)) {
     const auto offset = find_header_behind(blocks_.size() - 1);
     if (!offset) break;
     add_block(*offset, 0);
@@ -263,6 +264,20 @@ bool BlockWalk::look_back(std::uint64_t k, std::uint64_t position, const std::by
   return true;
 }
 
+// The same for all slots of block k, from behind, up to a proof.
+bool BlockWalk::look_back_through(std::uint64_t k, Tail& tail) const {
+  for (std::uint64_t end = std::uint64_t{geometry_.capacity(k)} + 1; end > 0;) {
+    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kScanSlots, end));
+    end -= count;
+    const Bytes bytes = storage_.copy_at(slot_offset(k, end), count * kSlotBytes, scratch(Stage::Record));
+    for (std::size_t i = count; i-- > 0;) {
+      const bool there = (i + 1) * kSlotBytes <= bytes.size();
+      if (look_back(k, end + i, there ? bytes.data() + i * kSlotBytes : kNoSlot, tail)) return true;
+    }
+  }
+  return false;
+}
+
 BlockWalk::Tail BlockWalk::find_tail() const {
   Tail tail;
   if (blocks_.back().plain) {
@@ -275,15 +290,7 @@ BlockWalk::Tail BlockWalk::find_tail() const {
   tail.unbroken_chunks = geometry_.first_chunk(blocks_.size());
   bool proven = false;
   for (std::uint64_t k = blocks_.size(); k-- > 0 && !proven;) {
-    for (std::uint64_t end = std::uint64_t{geometry_.capacity(k)} + 1; end > 0 && !proven;) {
-      const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kScanSlots, end));
-      end -= count;
-      const Bytes bytes = storage_.copy_at(slot_offset(k, end), count * kSlotBytes, scratch(Stage::Record));
-      for (std::size_t i = count; i-- > 0 && !proven;) {
-        const bool there = (i + 1) * kSlotBytes <= bytes.size();
-        proven = look_back(k, end + i, there ? bytes.data() + i * kSlotBytes : kNoSlot, tail);
-      }
-    }
+    proven = look_back_through(k, tail);
   }
   tail.whole_chunks = std::max(tail.whole_chunks, tail.durable_chunks);
   return tail;

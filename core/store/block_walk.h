@@ -106,6 +106,7 @@ class BlockWalk {
   std::optional<Slot> slot_at(std::uint64_t k, std::uint64_t position) const;
   std::optional<Tail> find_clean_tail() const;
   bool look_back(std::uint64_t k, std::uint64_t position, const std::byte* slot, Tail& tail) const;
+  bool look_back_through(std::uint64_t k, Tail& tail) const;
   std::uint64_t slot_offset(std::uint64_t k, std::uint64_t position) const noexcept {
     return block(k).offset + kBlockHeaderBytes + kSlotBytes * position;
   }
