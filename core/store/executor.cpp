@@ -156,7 +156,8 @@ void for_each(std::size_t n, const std::function<void(std::size_t)>& work) {
     try {
       arena(threads)->execute([&] {
         tbb::parallel_for(std::size_t{0}, n, [&](std::size_t i) {
-          began = true;
+          // Written once: the threads would pass its cache line around for nothing.
+          if (!began.load(std::memory_order_relaxed)) began.store(true, std::memory_order_relaxed);
           work(i);
         });
       });

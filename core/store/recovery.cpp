@@ -2,9 +2,9 @@
 //
 // Everything before the last SYNCED slot was durable when that slot was written. Behind it a crash may have
 // kept slots without their records, records without their slots, or parts of either: chunks are taken as long
-// as slot and record check hold. These are synced and proven first; from there on the file is a clean one, of
-// which everything behind the proof is removed. The cleanup is synced before anything new is written, so no
-// later crash can mix two histories.
+// as slot and record check hold, and whole records that follow get their slots again. These are synced and
+// proven first; from there on the file is a clean one, of which everything behind the proof is removed. The
+// cleanup is synced before anything new is written, so no later crash can mix two histories.
 #include <algorithm>
 
 #include "core/base/hash.h"

@@ -109,10 +109,9 @@ std::unique_ptr<Writer> Writer::open(std::shared_ptr<Storage> storage, const Wri
     }
     merged.layout = reader.layout();
   }
-  const std::uint64_t hint = header.metadata.chunk_rows;
-  if (merged.chunk_rows == 0 && hint * merged.layout.row_bytes() <= most_raw_bytes(header.metadata)) {
-    merged.chunk_rows = header.metadata.chunk_rows;
-  }
+  const std::uint32_t hint = header.metadata.chunk_rows;
+  const std::uint64_t hinted_bytes = std::uint64_t{hint} * merged.layout.row_bytes();
+  if (merged.chunk_rows == 0 && hinted_bytes <= most_raw_bytes(header.metadata)) merged.chunk_rows = hint;
   return std::unique_ptr<Writer>(new Writer(storage, merged, header, std::move(index)));
 }
 
