@@ -5,6 +5,8 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -318,3 +320,30 @@ def test_limits_that_no_chunk_has(path: Path, limit: int) -> None:
         with pytest.raises(ValueError, match=f"max_chunk_bytes is {limit}"):
             work(path, max_chunk_bytes=limit)
     assert not path.with_suffix(".repaired.cdd").exists()
+
+
+@pytest.mark.parametrize("name", ["lob/es_1s", "lob/binance_btcspot_100ms", "lob/okx_elon_tick"])
+def test_wiped_sectors_of_recorded_books(
+    recorded: Callable[[str], np.ndarray], tmp_path: Path, name: str
+) -> None:
+    """What repair() and the next writer have left of a book is what was recorded."""
+    books = recorded(name)[:4000]
+    path = tmp_path / "a.cdd"
+    cdd.save(path, books, chunk_rows=16)
+    whole = path.read_bytes()
+    with cdd.open(path) as reader:
+        parts = [books[chunk.start : chunk.stop] for chunk in reader.chunks]
+    opened = 0
+    for at in range(4096, len(whole), len(whole) // 12 // 512 * 512):
+        path.write_bytes(whole)
+        overwrite(path, at, bytes(512))
+        report = cdd.repair(path, tmp_path / "repaired.cdd", overwrite=True)
+        lost = {i for gap in report.lost for i in range(gap.first, gap.first + (gap.chunks or 0))}
+        kept = np.concatenate([part for i, part in enumerate(parts) if i not in lost])
+        assert cdd.load(report.output).tobytes() == kept.tobytes(), at
+        assert report.chunks + len(lost) == len(parts)
+        assert len(lost) <= 8, at
+        with suppress(cdd.ChecksumError), cdd.open(path, "a") as writer:  # of the start of an index block
+            assert writer.rows == len(books), at
+            opened += 1
+    assert opened >= 10
