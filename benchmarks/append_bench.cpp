@@ -11,10 +11,10 @@
 #include <string>
 
 #include "core/storage/memory.h"
-#include "core/store/executor.h"
 #include "core/store/reader.h"
 #include "core/store/writer.h"
-#include "tests/core/test_data.h"
+#include "core/threads/for_each.h"
+#include "tests/rig/test_data.h"
 
 namespace cdd {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "core/codec/chunk_codec.h"
 #include "core/codec/plan.h"
-#include "tests/core/test_data.h"
+#include "tests/rig/test_data.h"
 
 namespace cdd {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "core/base/scratch.h"
-#include "core/codec/levels.h"
-#include "core/codec/numeric.h"
+#include "core/codec/levels/levels.h"
+#include "core/codec/numeric/numeric.h"
 #include "core/simd/bitpack.h"
 #include "core/simd/half.h"
 #include "core/simd/planes.h"

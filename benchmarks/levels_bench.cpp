@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "core/codec/compressor.h"
-#include "core/codec/levels.h"
-#include "tests/core/test_data.h"
+#include "core/codec/levels/levels.h"
+#include "tests/rig/test_data.h"
 
 namespace {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "core/codec/compressor.h"
-#include "core/codec/numeric.h"
-#include "tests/core/test_data.h"
+#include "core/codec/numeric/numeric.h"
+#include "tests/rig/test_data.h"
 
 namespace cdd {
 namespace {

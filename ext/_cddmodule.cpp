@@ -4,9 +4,9 @@
 // Keywords, defaults and NumPy live in the Python package; here arguments are positional and arrays are
 // buffers.
 #include "core/codec/plan.h"
-#include "core/store/executor.h"
+#include "core/threads/for_each.h"
 #include "ext/errors.h"
-#include "ext/maintenance.h"
+#include "ext/store/maintenance.h"
 
 namespace {
 

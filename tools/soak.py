@@ -21,14 +21,14 @@ STEPS: dict[str, tuple[str, dict[str, int]]] = {
     "every flipped bit, every length": ("*Damage.*Flipped*:*Damage.*Length*", {"CDD_DAMAGE_STRIDE": 1}),
     "random damage": ("*Damage.*Random*:*Damage.WithoutChecks*", {"CDD_DAMAGE_ROUNDS": 334_000}),
     "appends to damaged files": ("*Damage.Append*", {"CDD_DAMAGE_STRIDE": 1}),
-    "kill -9": ("tests/test_crash.py", {"CDD_KILLS": 3000}),
+    "kill -9": ("tests/store/test_crash.py", {"CDD_KILLS": 3000}),
     "one writer, many readers": (
-        "tests/test_swmr.py",
+        "tests/store/test_swmr.py",
         {"CDD_SWMR_READS": 10_000_000, "CDD_LOCK_RACES": 300},
     ),
-    "epochs of workers": ("tests/test_fork_epochs.py", {"CDD_FORK_EPOCHS": 1000}),
-    "signals": ("tests/test_signals.py", {"CDD_SIGNAL_CALLS": 100_000}),
-    "full disk": ("tests/test_full_disk.py", {"CDD_FULL_DISK_POINTS": 20}),
+    "epochs of workers": ("tests/store/test_fork_epochs.py", {"CDD_FORK_EPOCHS": 1000}),
+    "signals": ("tests/store/test_signals.py", {"CDD_SIGNAL_CALLS": 100_000}),
+    "full disk": ("tests/store/test_full_disk.py", {"CDD_FULL_DISK_POINTS": 20}),
 }
 
 

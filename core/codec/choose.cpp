@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "core/base/scratch.h"
-#include "core/codec/book_cast.h"
-#include "core/codec/raw.h"
+#include "core/codec/book/cast.h"
+#include "core/codec/plain/raw.h"
 
 namespace cdd {
 namespace {

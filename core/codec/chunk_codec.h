@@ -4,7 +4,7 @@
 //   decode_chunk_rows check -> decompress -> inverse transform -> the caller's rows
 //
 // When a record's flags name a compressor, its payload is: u32 size of the transform's output, then the
-// compressed bytes. Layout of the record itself: core/format/record.h. Specification: docs/format.md.
+// compressed bytes. Layout of the record itself: core/format/cdd/record.h. Specification: docs/format.md.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 #include "core/codec/codec.h"
 #include "core/codec/compressor.h"
-#include "core/format/record.h"
+#include "core/format/cdd/record.h"
 
 namespace cdd {
 

@@ -22,7 +22,7 @@
 
 #include "core/base/bytes.h"
 #include "core/base/row_layout.h"
-#include "core/format/constants.h"
+#include "core/format/cdd/constants.h"
 
 namespace cdd {
 

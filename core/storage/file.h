@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "core/os/process.h"
 #include "core/storage/storage.h"
 
 namespace cdd {
@@ -15,10 +16,6 @@ using FileHandle = void*;
 #else
 using FileHandle = int;
 #endif
-
-// A number for the calling process that none it was forked off has. A writer remembers it, since a forked
-// child must not write through its parent's handle.
-std::uint64_t process_id() noexcept;
 
 class FileStorage final : public Storage {
  public:

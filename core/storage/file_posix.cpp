@@ -1,7 +1,6 @@
 #include "core/storage/file.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -13,13 +12,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
-#include <mutex>
 #include <optional>
 #include <random>
 #include <utility>
-#include <vector>
-
-#include "core/storage/fork_gate.h"
 
 static_assert(sizeof(off_t) == 8, "files beyond 2 GiB need 64-bit offsets");
 
@@ -55,31 +50,6 @@ void lock_or_fail(int fd, const std::string& path, int kind = LOCK_EX) {
   if (retry([&] { return ::flock(fd, kind | LOCK_NB); }) == 0) return;
   if (errno == EAGAIN) fail_io(errno, path, "another writer has %s open");
   fail_io(errno, path, "cannot lock %s");
-}
-
-// The handles that hold locks. A lock belongs to the open file, and a forked child has that, too: it closes
-// its handles at once, or else a writer that was killed would leave the file locked for as long as the child
-// lives. Never destroyed: threads may write while the process ends.
-std::mutex& locked_mutex = *new std::mutex;
-std::vector<int*>& locked_handles = *new std::vector<int*>;
-std::uint32_t forks = 0;  // from the first process to this one
-const int registered = ::pthread_atfork(nullptr, nullptr, [] {
-  ++forks;
-  for (int* const handle : locked_handles) ::close(std::exchange(*handle, -1));
-  locked_handles.clear();
-});
-
-void note_locked(int& handle) {
-  static_cast<void>(registered);
-  const ForkGate gate;
-  const std::lock_guard lock(locked_mutex);
-  locked_handles.push_back(&handle);
-}
-
-void forget_locked(int& handle) {
-  const ForkGate gate;
-  const std::lock_guard lock(locked_mutex);
-  std::erase(locked_handles, &handle);
 }
 
 bool is_still_named(int fd, const std::string& path) {
@@ -163,7 +133,7 @@ std::unique_ptr<FileStorage> FileStorage::open(const std::string& path, Access a
     const int fd = open_or_fail(path, access == Access::Append ? O_RDWR : O_RDONLY);
     std::unique_ptr<FileStorage> file(new FileStorage(fd, path));
     if (access == Access::Read) return file;
-    note_locked(file->handle_);
+    close_in_children(file->handle_);
     lock_or_fail(fd, path, access == Access::Append ? LOCK_EX : LOCK_SH);
     // Another writer may have replaced the file between open and lock: then this handle is to a dead one.
     if (is_still_named(fd, path)) return file;
@@ -190,7 +160,7 @@ std::unique_ptr<FileStorage> FileStorage::create(const std::string& path, bool r
   if (present && ::fchmod(fd, present->st_mode & 07777) != 0) {
     fail_io(errno, path, "cannot give %s its permissions");
   }
-  note_locked(file->handle_);
+  close_in_children(file->handle_);
   lock_or_fail(fd, path);
   return file;
 }
@@ -225,7 +195,7 @@ void FileStorage::lock_what_is_there(int error) {
 // A forked child leaves lock and temporary name alone. The owner ends the lock in so many words: a child may
 // be about to let go of it.
 FileStorage::~FileStorage() {
-  forget_locked(handle_);
+  forget_in_children(handle_);
   if (process_ == process_id()) {
     if (!temporary_.empty()) ::unlink(temporary_.c_str());
     ::flock(handle_, LOCK_UN);
@@ -290,12 +260,6 @@ void FileStorage::sync() {
   const int result = ::fdatasync(handle_);
 #endif
   if (result != 0) fail_io(errno, path_, "cannot sync %s");
-}
-
-// The number of a process is not enough: in a namespace of its own a child may have its parent's.
-std::uint64_t process_id() noexcept {
-  static_cast<void>(registered);
-  return std::uint64_t{forks} << 32 | static_cast<std::uint32_t>(::getpid());
 }
 
 }  // namespace cdd

@@ -197,6 +197,4 @@ void FileStorage::sync() {
   if (!::FlushFileBuffers(handle_)) fail_windows("cannot sync", path_);
 }
 
-std::uint64_t process_id() noexcept { return ::GetCurrentProcessId(); }
-
 }  // namespace cdd

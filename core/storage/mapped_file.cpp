@@ -2,7 +2,7 @@
 
 #include <cerrno>
 
-#include "core/storage/fork_gate.h"
+#include "core/os/fork_gate.h"
 #include "core/storage/memory.h"
 
 namespace cdd {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/storage/fork_gate.h"
+#include "core/os/fork_gate.h"
 #include "core/storage/storage.h"
 
 namespace cdd {

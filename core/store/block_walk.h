@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/format/metadata.h"
+#include "core/format/cdd/metadata.h"
 #include "core/storage/storage.h"
 #include "core/store/plain_block.h"
 

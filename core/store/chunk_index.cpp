@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/storage/fork_gate.h"
+#include "core/os/fork_gate.h"
 
 namespace cdd {
 namespace {

@@ -3,7 +3,7 @@
 #include <random>
 
 #include "core/codec/compressor.h"
-#include "core/format/constants.h"
+#include "core/format/cdd/constants.h"
 
 namespace cdd {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/format/metadata.h"
+#include "core/format/cdd/metadata.h"
 #include "core/storage/storage.h"
 
 namespace cdd {

@@ -3,7 +3,7 @@
 #include "core/base/hash.h"
 #include "core/codec/chunk_codec.h"
 #include "core/codec/compressor.h"
-#include "core/format/record.h"
+#include "core/format/cdd/record.h"
 
 namespace cdd {
 namespace {

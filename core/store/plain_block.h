@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/codec/chunk_codec.h"
-#include "core/format/slot.h"
+#include "core/format/cdd/slot.h"
 #include "core/storage/storage.h"
 
 namespace cdd {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "core/codec/cells.h"
-#include "core/store/executor.h"
 #include "core/store/reader.h"
+#include "core/threads/for_each.h"
 
 namespace cdd {
 namespace {

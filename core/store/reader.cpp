@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "core/codec/cells.h"
-#include "core/format/record.h"
-#include "core/storage/fork_gate.h"
-#include "core/store/executor.h"
+#include "core/format/cdd/record.h"
+#include "core/os/fork_gate.h"
+#include "core/threads/for_each.h"
 
 namespace cdd {
 namespace {

@@ -55,7 +55,7 @@ class Reader {
 
   // Many windows in one call: `rows` rows from each of `starts`, one after the other into `out`, which has
   // exactly their size. Rows that several windows share are decoded once, chunks are read in file order, and
-  // several threads work where it pays (executor.h). Throws as read_into.
+  // several threads work where it pays (core/threads/for_each.h). Throws as read_into.
   void read_windows(std::span<const std::uint64_t> starts, std::uint64_t rows, MutableBytes out,
                     const Cells* cells = nullptr) const;
 

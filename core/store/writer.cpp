@@ -4,8 +4,9 @@
 #include <cmath>
 
 #include "core/codec/plan.h"
-#include "core/store/executor.h"
+#include "core/os/process.h"
 #include "core/store/reader.h"
+#include "core/threads/for_each.h"
 
 namespace cdd {
 namespace {

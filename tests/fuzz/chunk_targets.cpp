@@ -10,7 +10,7 @@
 #include "core/codec/choose.h"
 #include "core/codec/codec.h"
 #include "core/codec/plan.h"
-#include "core/format/record.h"
+#include "core/format/cdd/record.h"
 #include "tests/fuzz/target.h"
 
 namespace cdd::fuzz {

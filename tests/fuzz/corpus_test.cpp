@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "tests/core/test_data.h"
 #include "tests/fuzz/target.h"
+#include "tests/rig/test_data.h"
 
 namespace cdd::fuzz {
 namespace {

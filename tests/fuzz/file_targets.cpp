@@ -4,7 +4,7 @@
 
 #include "core/storage/memory.h"
 #include "core/store/reader.h"
-#include "core/store/rewrite.h"
+#include "core/store/rescue/rewrite.h"
 #include "core/store/writer.h"
 #include "tests/fuzz/target.h"
 

@@ -1,0 +1,287 @@
+// The encoder of the ladder layout: the order of places, what happens at them, and what streams that becomes.
+
+#include <algorithm>
+#include <bit>
+
+#include "core/codec/levels/segment.h"
+
+namespace cdd::levels {
+namespace {
+
+using simd::LadderKind;
+
+constexpr std::uint32_t kNone = 0xffffffff;
+// With more events than this the full layout is smaller.
+constexpr std::size_t kFewestCellsPerEvent = 2;
+constexpr std::size_t kBurstRows = 8;  // that may all change at first
+
+// A number that is in the order of feature 0, for items that are numbers.
+std::int64_t rank_of(const Dictionary& d, std::size_t level) noexcept {
+  const std::uint32_t low = d.lane(0)[level];
+  if (d.scales.of[0] != simd::LevelsColumns::kBits) return static_cast<std::int32_t>(low);
+  std::uint64_t bits = std::uint64_t{low} << 32;
+  if (d.shape.item_bytes == 8) bits = low | std::uint64_t{d.lane(1)[level]} << 32;
+  const auto rank = static_cast<std::int64_t>(bits);
+  // Floats have a sign of their own.
+  return d.shape.floats && rank < 0 ? static_cast<std::int64_t>(~bits ^ std::uint64_t{1} << 63) : rank;
+}
+
+// One side of the rows: slots [begin, end), in the order of places.
+struct Side {
+  std::size_t begin, end;
+  std::vector<std::uint32_t> place_of_key;    // or kNone
+  std::vector<std::uint32_t> level_of_place;  // some level that has the key
+  bool is_rising = true;
+
+  std::size_t slots() const noexcept { return end - begin; }
+  std::size_t places() const noexcept { return level_of_place.size(); }
+};
+
+// False when not every row is in one order.
+bool order_places(const Dictionary& d, Side& side) {
+  side.place_of_key.assign(d.n_keys, kNone);
+  side.level_of_place.clear();
+  if (side.slots() == 0) return true;
+  const std::size_t slots = d.shape.slots;
+  const std::uint32_t* first = d.cells.data() + side.begin;
+  side.is_rising = side.slots() == 1 || rank_of(d, first[0]) < rank_of(d, first[1]);
+  std::vector<std::pair<std::int64_t, std::uint32_t>> ranks;
+  const std::uint32_t* before = nullptr;
+  for (const std::uint32_t* row = first; row < d.cells.data() + d.cells.size(); row += slots) {
+    for (std::size_t j = 0; j < side.slots(); ++j) {
+      if (before != nullptr && before[j] == row[j]) continue;
+      std::uint32_t& place = side.place_of_key[d.keys[row[j]]];
+      if (place != kNone) continue;
+      place = 0;
+      const std::int64_t rank = rank_of(d, row[j]);
+      ranks.emplace_back(side.is_rising ? rank : ~rank, row[j]);
+    }
+    before = row;
+  }
+  std::sort(ranks.begin(), ranks.end());
+  for (std::uint32_t p = 0; p < ranks.size(); ++p) {
+    side.place_of_key[d.keys[ranks[p].second]] = p;
+    side.level_of_place.push_back(ranks[p].second);
+  }
+  for (const std::uint32_t* row = first; row < d.cells.data() + d.cells.size(); row += slots) {
+    const bool has_before = row != first;
+    for (std::size_t j = 1; j < side.slots(); ++j) {
+      if (has_before && row[j] == *(row + j - slots) && row[j - 1] == *(row + j - 1 - slots)) continue;
+      if (side.place_of_key[d.keys[row[j - 1]]] >= side.place_of_key[d.keys[row[j]]]) return false;
+    }
+  }
+  return true;
+}
+
+// Whether the first of the side's slots has other keys from row to row more often than its last: levels then
+// come and go there, and what does may stay where it is though no row shows it.
+bool first_slot_moves_more(const Dictionary& d, const Side& side) {
+  std::size_t firsts = 0, lasts = 0;
+  for (std::size_t r = 1; r < d.n_rows; ++r) {
+    const std::uint32_t* row = d.cells.data() + r * d.shape.slots;
+    const std::uint32_t* before = row - d.shape.slots;
+    firsts += d.keys[row[side.begin]] != d.keys[before[side.begin]];
+    lasts += d.keys[row[side.end - 1]] != d.keys[before[side.end - 1]];
+  }
+  return firsts > lasts;
+}
+
+class Ladder {
+ public:
+  explicit Ladder(const Dictionary& d) : d_(d), entry_of_(d.n_levels, kNone) {}
+
+  // Two sides of half the slots, or one where levels wander from one half to the other. False when rows are
+  // not sorted.
+  bool find_sides() {
+    if (!d_.is_special.empty()) {
+      for (std::size_t i = 0; i < d_.n_levels; ++i) {
+        if (d_.is_special[i * d_.shape.features]) return false;
+      }
+    }
+    const std::size_t slots = d_.shape.slots, middle = d_.shape.middle();
+    sides[0].begin = 0;
+    sides[0].end = sides[1].begin = middle;
+    sides[1].end = slots;
+    if (!order_places(d_, sides[0]) || !order_places(d_, sides[1])) return false;
+    const std::size_t shared = sides[0].places() + sides[1].places() - d_.n_keys;
+    if (shared * 4 > d_.n_keys && sides[0].is_rising == sides[1].is_rising) {
+      sides[0].end = sides[1].begin = slots;
+      if (!order_places(d_, sides[0]) || !order_places(d_, sides[1])) return false;
+    }
+    if (sides[0].slots() != 0) keeps_last = first_slot_moves_more(d_, sides[0]);
+    return true;
+  }
+
+  // False when the rows differ too much.
+  bool make() {
+    if (sides[0].places() + sides[1].places() > kMaxLadderPlaces) return false;
+    std::uint32_t first = 0;
+    for (std::size_t s = 0; s < 2; ++s) {
+      states_[s].first = first;
+      states_[s].level.assign(sides[s].places(), kNone);
+      states_[s].stands.assign(sides[s].places() / 64 + 1, 0);
+      first += static_cast<std::uint32_t>(sides[s].places());
+    }
+    for (const Side& side : sides) begin(side, states_[&side - sides]);
+    counts.reserve(d_.n_rows);
+    for (std::size_t r = 1; r < d_.n_rows; ++r) {
+      const std::size_t before = places.size();
+      for (const Side& side : sides) change_to(side, states_[&side - sides], r);
+      counts.push_back(static_cast<std::uint32_t>(places.size() - before));
+      if (places.size() * kFewestCellsPerEvent > (r + kBurstRows) * d_.shape.slots ||
+          entry_levels.size() > kMaxLadderEntries) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  Side sides[2];
+  bool keeps_last = false;
+  std::vector<std::uint32_t> counts, places, known, entry_levels;
+  std::vector<LadderKind> kinds;
+  std::size_t kind_counts[3] = {};
+
+ private:
+  struct State {
+    std::uint32_t first;                // the number of the side's first place
+    std::vector<std::uint32_t> level;   // that stands at each place, or kNone
+    std::vector<std::uint64_t> stands;  // a bit for each place
+    std::size_t standing = 0;
+  };
+
+  void begin(const Side& side, State& state) {
+    for (std::size_t j = side.begin; j < side.end; ++j) {
+      const std::uint32_t level = d_.cells[j];
+      if (entry_of_[level] == kNone) entry_of_[level] = static_cast<std::uint32_t>(entry_levels.size());
+      entry_levels.push_back(level);
+      stand(state, side.place_of_key[d_.keys[level]], level);
+    }
+  }
+
+  static void stand(State& state, std::size_t place, std::uint32_t level) {
+    state.level[place] = level;
+    std::uint64_t& word = state.stands[place / 64];
+    state.standing += (word >> place % 64 & 1) == 0;
+    word |= std::uint64_t{1} << place % 64;
+  }
+
+  void add(const State& state, std::size_t place, LadderKind kind) {
+    places.push_back(state.first + static_cast<std::uint32_t>(place));
+    kinds.push_back(kind);
+    ++kind_counts[static_cast<std::size_t>(kind)];
+  }
+
+  void take_away(State& state, std::size_t place) {
+    add(state, place, LadderKind::Gone);
+    state.level[place] = kNone;
+    state.stands[place / 64] &= ~(std::uint64_t{1} << place % 64);
+    --state.standing;
+  }
+
+  void change_to(const Side& side, State& state, std::size_t r) {
+    const std::uint32_t* row = d_.cells.data() + r * d_.shape.slots;
+    if (std::equal(row + side.begin, row + side.end, row - d_.shape.slots + side.begin)) return;
+    const auto place_of = [&](std::size_t j) { return side.place_of_key[d_.keys[row[j]]]; };
+    const bool keeps = &side == sides && keeps_last;
+    // What stands between the places of the row, and is not in it, goes.
+    const std::size_t low = keeps ? place_of(side.begin) : 0;
+    const std::size_t high = keeps ? side.places() : place_of(side.end - 1) + 1;
+    std::size_t j = side.begin;
+    for (std::size_t w = low / 64; w * 64 < high; ++w) {
+      std::uint64_t gone = state.stands[w];
+      for (; j < side.end && place_of(j) / 64 == w; ++j) gone &= ~(std::uint64_t{1} << place_of(j) % 64);
+      if (low > w * 64) gone &= ~std::uint64_t{0} << low % 64;
+      if (high < w * 64 + 64) gone &= ~(~std::uint64_t{0} << high % 64);
+      for (; gone != 0; gone &= gone - 1)
+        take_away(state, w * 64 + static_cast<std::size_t>(std::countr_zero(gone)));
+    }
+    for (j = side.begin; j < side.end; ++j) {
+      const std::size_t place = place_of(j);
+      if (state.level[place] != row[j]) change(state, place, row[j]);
+    }
+    // What no row shows must not become too much.
+    for (std::size_t p = 0; keeps && state.standing > side.slots() + most_hidden(d_.shape) && p < low; ++p) {
+      if (state.level[p] != kNone) take_away(state, p);
+    }
+  }
+
+  void change(State& state, std::size_t place, std::uint32_t level) {
+    if (entry_of_[level] != kNone) {
+      add(state, place, LadderKind::Known);
+      known.push_back(entry_of_[level]);
+    } else {
+      add(state, place, LadderKind::New);
+      entry_of_[level] = static_cast<std::uint32_t>(entry_levels.size());
+      entry_levels.push_back(level);
+    }
+    stand(state, place, level);
+  }
+
+  const Dictionary& d_;
+  std::vector<std::uint32_t> entry_of_;  // of each level, or kNone
+  State states_[2];
+};
+
+void append_header(const Dictionary& d, const Ladder& ladder, unsigned kind_bits, SegmentPlan& plan) {
+  append_scales(d, plan.header);
+  append(plan.header, static_cast<std::uint8_t>(kind_bits | (ladder.keeps_last ? kKeepsLast : 0)));
+  append(plan.header, static_cast<std::uint16_t>(ladder.sides[0].slots()));
+  for (const Side& side : ladder.sides) append(plan.header, static_cast<std::uint16_t>(side.places()));
+  append(plan.header, static_cast<std::uint16_t>(ladder.entry_levels.size() - d.shape.slots));
+  for (const LadderKind kind : {LadderKind::Gone, LadderKind::Known}) {
+    append(plan.header, static_cast<std::uint16_t>(ladder.kind_counts[static_cast<std::size_t>(kind)]));
+  }
+  append(plan.header, static_cast<std::uint16_t>(plan.specials.size()));
+  const Side& first = ladder.sides[ladder.sides[0].slots() == 0 ? 1 : 0];
+  append(plan.header, d.lane(0)[first.level_of_place[0]]);
+  for (const Side& side : ladder.sides) {
+    std::vector<std::byte> bits((side.places() + 7) / 8);
+    for (std::size_t j = side.begin; j < side.end; ++j) {
+      const std::uint32_t place = side.place_of_key[d.keys[d.cells[j]]];
+      bits[place / 8] |= std::byte{1} << place % 8;
+    }
+    plan.header.insert(plan.header.end(), bits.begin(), bits.end());
+  }
+}
+
+}  // namespace
+
+SegmentPlan plan_ladder(const Dictionary& d, bool* is_sorted) {
+  Ladder ladder(d);
+  *is_sorted = ladder.find_sides();
+  if (!*is_sorted || !ladder.make()) return {};
+  const auto count = [&](LadderKind kind) { return ladder.kind_counts[static_cast<std::size_t>(kind)]; };
+  const unsigned kind_bits = count(LadderKind::Known) != 0 ? 2 : count(LadderKind::Gone) != 0 ? 1 : 0;
+  SegmentPlan plan;
+  plan.layout = Layout::Ladder;
+  plan.work = ladder.places.size();
+  plan.specials = find_specials(d, ladder.entry_levels);
+  if (plan.specials.size() > kMaxSpecials) return {};
+  append_header(d, ladder, kind_bits, plan);
+  auto& codes = ladder.places;
+  for (std::size_t e = 0; e < codes.size(); ++e) {
+    codes[e] = codes[e] << kind_bits | static_cast<std::uint32_t>(ladder.kinds[e]);
+  }
+  plan.values.push_back(std::move(ladder.counts));
+  plan.values.push_back(std::move(codes));
+  plan.values.push_back(std::move(ladder.known));
+  for (std::size_t l = 0; l < d.scales.lanes; ++l) {
+    auto& lane = plan.values.emplace_back();
+    if (l >= d.scales.key_lanes) {
+      for (const std::uint32_t level : ladder.entry_levels) lane.push_back(d.lane(l)[level]);
+      continue;
+    }
+    for (const Side& side : ladder.sides) {
+      for (const std::uint32_t level : side.level_of_place) lane.push_back(d.lane(l)[level]);
+    }
+    if (l != 0) continue;
+    for (std::size_t p = lane.size(); p-- > 1;) lane[p] -= lane[p - 1];
+    lane.erase(lane.begin());
+  }
+  for (std::size_t i = 0; i < plan.values.size(); ++i)
+    plan.streams.push_back(plan_stream(plan.values[i], i >= 3, d.exception_worth));
+  return plan;
+}
+
+}  // namespace cdd::levels

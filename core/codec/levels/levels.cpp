@@ -1,0 +1,277 @@
+#include "core/codec/levels/levels.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "core/codec/cells.h"
+#include "core/codec/levels/segment.h"
+
+namespace cdd {
+namespace levels {
+
+void take_scales(Cursor& in, const Shape& shape, Scales& scales) {
+  const std::byte* bytes = in.take(shape.features);
+  scales.lanes = 0;
+  for (std::uint32_t f = 0; f < shape.features; ++f) {
+    const auto scale = static_cast<std::uint8_t>(bytes[f]);
+    if (scale != simd::LevelsColumns::kBits && (scale > kMaxScale || !shape.floats)) {
+      fail(ErrorCode::Corrupt, "levels: feature %u has scale %d", f, scale);
+    }
+    scales.of[f] = scale;
+    scales.lanes += shape.lanes_of(scale);
+  }
+  scales.key_lanes = shape.lanes_of(scales.of[0]);
+}
+
+void apply_specials(const Shape& shape, const std::byte* specials, std::size_t n, std::size_t n_entries,
+                    std::byte* entries) {
+  const std::size_t stride = simd::levels_entry_stride(shape.entry_bytes());
+  for (const std::byte* p = specials; n > 0; --n, p += special_bytes(shape)) {
+    const std::size_t entry = load<std::uint16_t>(p), feature = load<std::uint8_t>(p + 2);
+    if (entry >= n_entries || feature >= shape.features)
+      fail(ErrorCode::Corrupt, "levels: no entry %zu", entry);
+    std::memcpy(entries + entry * stride + feature * shape.item_bytes, p + 3, shape.item_bytes);
+  }
+}
+
+std::size_t SegmentPlan::bytes(const Shape& shape) const noexcept {
+  std::size_t total = 1 + header.size() + specials.size() * special_bytes(shape);
+  for (const StreamPlan& s : streams) total += s.bytes();
+  return total;
+}
+
+}  // namespace levels
+
+namespace {
+
+using levels::Dictionary;
+using levels::Layout;
+using levels::SegmentPlan;
+using levels::Shape;
+
+// The first byte of a payload: one segment, or several of equally many rows with a table of their ends.
+enum class Form : std::uint8_t { One = 1, Many = 2 };
+
+// A segment is read from its first row on, and begins with a row that is not told by events. What a window
+// skips grows with the rows times the events (or entries) a row; where shorter segments save little time they
+// would still cost those first rows. Hence the limit on rows * rows * work of a row, found by measurement.
+constexpr std::size_t kSegmentRows = 256;
+constexpr double kSegmentSpan = 50000;
+constexpr std::size_t kProbeRows = 64;
+
+// An exception of a packed stream takes a step of its own to decode; it must save so many bytes.
+constexpr std::size_t kExceptionWorth = 2;
+
+// With fewer events than this the full layout is not worth a try.
+constexpr std::size_t kManyCellsPerEvent = 4;
+// Where a quarter of the levels change, windows of the full layout take a third less time than those of a
+// ladder. It may be so much larger.
+constexpr double kFullWorth = 1.4;
+// With more levels than this it may show before anything else is tried.
+constexpr std::size_t kManyCellsPerLevel = 6;
+
+Shape shape_of(const RowLayout& layout) noexcept {
+  const Kind kind = layout.dtype().kind();
+  return {layout.dims()[0], layout.dims()[1], static_cast<std::uint32_t>(layout.item_bytes()),
+          kind == Kind::Float32 || kind == Kind::Float64};
+}
+
+bool accepts(const RowLayout& layout) noexcept {
+  if (!layout.is_set() || layout.dims().size() != 2) return false;
+  const std::size_t item = layout.item_bytes();
+  return (item == 4 || item == 8) && layout.dims()[0] <= levels::kMaxSlots &&
+         layout.dims()[1] <= levels::kMaxFeatures;
+}
+
+std::size_t bound(const RowLayout& layout, std::uint32_t n_rows) noexcept {
+  return std::size_t{layout.row_bytes()} * n_rows + 16;
+}
+
+std::byte* write_segment(const SegmentPlan& plan, const Shape& shape, std::byte* out) {
+  *out++ = static_cast<std::byte>(plan.layout);
+  out = std::copy(plan.header.begin(), plan.header.end(), out);
+  for (const levels::StreamPlan& s : plan.streams) out = write_stream_head(s, out);
+  for (const levels::StreamPlan& s : plan.streams) out = write_stream_body(s, out);
+  for (const levels::Special& s : plan.specials) {
+    store<std::uint16_t>(out, s.entry);
+    store<std::uint8_t>(out + 2, s.feature);
+    std::memcpy(out + 3, &s.bits, shape.item_bytes);
+    out += special_bytes(shape);
+  }
+  return out;
+}
+
+// A plan without streams is none.
+SegmentPlan smaller_of(const Shape& shape, SegmentPlan a, SegmentPlan b) {
+  if (a.streams.empty()) return b;
+  return !b.streams.empty() && b.bytes(shape) < a.bytes(shape) ? std::move(b) : std::move(a);
+}
+
+// Levels of all rows but the first that are not in the row before.
+std::size_t count_changes(const Dictionary& d) {
+  const std::size_t slots = d.shape.slots;
+  std::vector<std::uint32_t> seen(d.n_levels, 0);  // row behind the last that has it
+  std::size_t changes = 0;
+  for (std::size_t r = 0; r < d.n_rows; ++r) {
+    for (std::size_t j = 0; j < slots; ++j) {
+      changes += std::exchange(seen[d.cells[r * slots + j]], static_cast<std::uint32_t>(r + 1)) < r;
+    }
+  }
+  return changes;
+}
+
+// About the bytes that a ladder or events of these rows take: what the full layout, too, stores of entries,
+// for each change where it is, and for all the rest a third more, as in recorded books.
+std::size_t guess_without_ids(const Dictionary& d, const SegmentPlan& full, std::size_t changes) {
+  std::size_t bytes = changes * static_cast<std::size_t>(std::bit_width(d.n_keys)) / 8;
+  for (std::size_t l = d.scales.key_lanes; l < d.scales.lanes; ++l) bytes += full.streams[l].body_bytes();
+  return bytes + bytes / 3;
+}
+
+SegmentPlan plan_segment(const Shape& shape, Bytes rows, std::size_t n_rows, bool smallest) {
+  const Dictionary dictionary = levels::make_dictionary(shape, rows, n_rows, smallest ? 0 : kExceptionWorth);
+  const double full_worth = smallest ? 1 : kFullWorth;
+  const auto is_worth = [&](const SegmentPlan& full, std::size_t others) {
+    return static_cast<double>(full.bytes(shape)) < full_worth * static_cast<double>(others);
+  };
+  const std::size_t n_cells = dictionary.cells.size();
+  SegmentPlan full;
+  if (!smallest && dictionary.n_levels * kManyCellsPerLevel > n_cells) {
+    const std::size_t changes = count_changes(dictionary);
+    if (changes * kManyCellsPerEvent > n_cells) {
+      full = levels::plan_full(dictionary);
+      if (is_worth(full, guess_without_ids(dictionary, full, changes))) return full;
+    }
+  }
+  bool is_sorted = false;
+  SegmentPlan plan = levels::plan_ladder(dictionary, &is_sorted);
+  // A ladder is the quicker to read, events may be the smaller. Sorted rows that differ too much for a ladder
+  // do so for events.
+  if (!is_sorted || (smallest && !plan.streams.empty()))
+    plan = smaller_of(shape, std::move(plan), levels::plan_events(dictionary));
+  // Where few levels change, ids for all of them cannot be the smaller.
+  if (!plan.streams.empty() && plan.work * kManyCellsPerEvent < n_cells) return plan;
+  if (full.streams.empty()) full = levels::plan_full(dictionary);
+  return plan.streams.empty() || is_worth(full, plan.bytes(shape)) ? std::move(full) : std::move(plan);
+}
+
+// Rows of segments as long as they may be, all but the last equal.
+std::size_t even_segment_rows(std::size_t n_rows, std::size_t most) {
+  const std::size_t n_segments = (n_rows + most - 1) / most;
+  return (n_rows + n_segments - 1) / n_segments;
+}
+
+// Rows of each segment when `rows` of them are `work`.
+std::size_t choose_segment_rows(const Shape& shape, std::size_t n_rows, std::size_t rows, std::size_t work) {
+  std::size_t most = std::clamp<std::size_t>(levels::kMaxCells / shape.slots, 1, kSegmentRows);
+  if (work > 0) {
+    const double rows_per_work = static_cast<double>(rows) / static_cast<double>(work);
+    most =
+        std::clamp<std::size_t>(static_cast<std::size_t>(std::sqrt(kSegmentSpan * rows_per_work)), 1, most);
+  }
+  return even_segment_rows(n_rows, most);
+}
+
+std::size_t encode(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, EncodeContext& context,
+                   MutableBytes out) {
+  const Shape shape = shape_of(layout);
+  const auto plan_rows = [&](std::size_t first, std::size_t count) {
+    const Bytes some = rows.subspan(first * shape.row_bytes(), count * shape.row_bytes());
+    return plan_segment(shape, some, count, context.smallest);
+  };
+  const std::size_t longest = std::max<std::size_t>(levels::kMaxCells / shape.slots, 1);
+  // The first rows tell how much work a row is; often they are all there are.
+  const std::size_t probe_rows = context.smallest
+                                     ? even_segment_rows(n_rows, longest)
+                                     : std::min(choose_segment_rows(shape, n_rows, n_rows, 0), kProbeRows);
+  SegmentPlan plan = plan_rows(0, probe_rows);
+  const std::size_t segment_rows =
+      context.smallest ? probe_rows : choose_segment_rows(shape, n_rows, probe_rows, plan.work);
+  if (segment_rows != probe_rows) plan = plan_rows(0, segment_rows);
+  const std::size_t n_segments = (n_rows + segment_rows - 1) / segment_rows;
+
+  std::byte* p = out.data();
+  *p++ = static_cast<std::byte>(n_segments == 1 ? Form::One : Form::Many);
+  std::byte* ends = p + 4;
+  if (n_segments > 1) {
+    if (rows.size() < 5 + 4 * n_segments) return 0;
+    store<std::uint32_t>(p, static_cast<std::uint32_t>(segment_rows));
+    p = ends + 4 * n_segments;
+  }
+  const std::byte* segments = p;
+  for (std::size_t row = 0; row < n_rows; row += segment_rows) {
+    if (row != 0) plan = plan_rows(row, std::min(segment_rows, n_rows - row));
+    // Not worth it: no smaller than the rows themselves.
+    if (static_cast<std::size_t>(p - out.data()) + plan.bytes(shape) > rows.size()) return 0;
+    p = write_segment(plan, shape, p);
+    if (n_segments == 1) break;
+    store<std::uint32_t>(ends, static_cast<std::uint32_t>(p - segments));
+    ends += 4;
+  }
+  return static_cast<std::size_t>(p - out.data());
+}
+
+void decode_segment(const Shape& shape, std::size_t n_rows, levels::Cursor segment, RowRange range,
+                    const Cells* cells, std::byte* out) {
+  if (n_rows * shape.slots > levels::kMaxCells)
+    fail(ErrorCode::Corrupt, "levels: a segment of %zu rows", n_rows);
+  switch (const auto layout = segment.take<std::uint8_t>(); static_cast<Layout>(layout)) {
+    case Layout::Events:
+      return decode_events(shape, n_rows, segment, range, cells, out);
+    case Layout::Full:
+      return decode_full(shape, n_rows, segment, range, cells, out);
+    case Layout::Ladder:
+      return decode_ladder(shape, n_rows, segment, range, cells, out);
+    default:
+      fail(ErrorCode::Unsupported, "levels: layout %d", layout);
+  }
+}
+
+void decode(const RowLayout& layout, std::uint32_t n_rows, Bytes payload, RowRange range, const Cells* cells,
+            std::byte* out) {
+  if (range.count == 0) return;
+  const Shape shape = shape_of(layout);
+  levels::Cursor in{payload.data(), payload.data() + payload.size()};
+  const auto form = in.take<std::uint8_t>();
+  if (form == static_cast<std::uint8_t>(Form::One))
+    return decode_segment(shape, n_rows, in, range, cells, out);
+  if (form != static_cast<std::uint8_t>(Form::Many)) fail(ErrorCode::Unsupported, "levels: form %d", form);
+  const auto segment_rows = in.take<std::uint32_t>();
+  if (segment_rows == 0) fail(ErrorCode::Corrupt, "levels: segments of no rows");
+  const std::byte* ends = in.take(4 * ((std::size_t{n_rows} + segment_rows - 1) / segment_rows));
+  const std::uint64_t end = range.first + range.count;
+  const std::size_t made_bytes = cells_bytes(layout, cells);
+  for (std::uint64_t s = range.first / segment_rows; s * segment_rows < end; ++s) {
+    const std::size_t begin_byte = s == 0 ? 0 : load<std::uint32_t>(ends + 4 * (s - 1));
+    const std::size_t end_byte = load<std::uint32_t>(ends + 4 * s);
+    if (begin_byte > end_byte || end_byte > static_cast<std::size_t>(in.end - in.next)) {
+      fail(ErrorCode::Corrupt, "levels: a segment's end");
+    }
+    const std::uint64_t row = s * segment_rows;
+    const std::uint64_t first = std::max(range.first, row) - row;
+    const std::uint64_t last = std::min<std::uint64_t>(end - row, segment_rows);
+    decode_segment(shape, static_cast<std::size_t>(std::min<std::uint64_t>(segment_rows, n_rows - row)),
+                   {in.next + begin_byte, in.next + end_byte}, {first, last - first}, cells, out);
+    out += (last - first) * made_bytes;
+  }
+}
+
+void decode_rows_into(const RowLayout& layout, std::uint32_t n_rows, std::uint64_t, Bytes payload,
+                      RowRange range, std::byte* out) {
+  decode(layout, n_rows, payload, range, nullptr, out);
+}
+
+void decode_cells_into(const RowLayout& layout, std::uint32_t n_rows, std::uint64_t, Bytes payload,
+                       RowRange range, const Cells& cells, std::byte* out) {
+  decode(layout, n_rows, payload, range, &cells, out);
+}
+
+}  // namespace
+
+constinit const Codec kLevelsCodec{CodecId::Levels, "levels",         accepts,          bound,
+                                   encode,          decode_rows_into, decode_cells_into};
+
+}  // namespace cdd

@@ -1,0 +1,173 @@
+#include "core/threads/for_each.h"
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <functional>
+#include <latch>
+#include <memory>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/os/process.h"
+
+#if defined(CDD_HAS_TBB)
+#include <tbb/global_control.h>
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
+#endif
+
+namespace cdd {
+namespace {
+
+constexpr unsigned kMaxThreads = 1024;
+
+unsigned default_threads() {
+  if (const char* const text = std::getenv("CDD_THREADS")) {
+    const char* const end = text + std::strlen(text);
+    unsigned asked = 0;
+    const auto [stop, error] = std::from_chars(text, end, asked);
+    if (error == std::errc{} && stop == end && asked > 0 && asked <= kMaxThreads) return asked;
+  }
+  const unsigned cores = std::thread::hardware_concurrency();
+  return cores == 0 ? 1 : cores;
+}
+
+struct Setting {
+  std::atomic<unsigned> threads{default_threads()};
+  std::atomic<std::uint64_t> process{process_id()};  // that may use them
+};
+
+Setting& setting() {
+  static Setting instance;
+  return instance;
+}
+
+unsigned usable_threads() {
+  const Setting& s = setting();
+  return s.process.load(std::memory_order_relaxed) == process_id() ? s.threads.load(std::memory_order_relaxed)
+                                                                   : 1;
+}
+
+#if defined(CDD_HAS_TBB)
+// Whether this process may use oneTBB, which the first process to ask does. A process forked off that one may
+// not: what other threads were doing in oneTBB at that moment will never be finished.
+bool may_use_tbb() {
+  static std::atomic<std::uint64_t> owner{0};
+  std::uint64_t found = 0;
+  return owner.compare_exchange_strong(found, process_id()) || found == process_id();
+}
+
+// How many more threads the system gives at this moment, up to `most`. oneTBB starts one from another, where
+// nobody can catch that the system refuses it.
+unsigned startable_threads(unsigned most) {
+  std::latch end(1);
+  std::vector<std::thread> started;
+  try {
+    started.reserve(most);
+    while (started.size() < most) started.emplace_back([&] { end.wait(); });
+  } catch (const std::exception&) {
+    // Those are all.
+  }
+  end.count_down();
+  for (std::thread& thread : started) thread.join();
+  return static_cast<unsigned>(started.size());
+}
+
+// The arena of the present number of threads; calls that still use an older one keep it alive. Nothing here
+// is ever destroyed: a forked child would do it, too, when it ends.
+std::shared_ptr<tbb::task_arena> arena(unsigned threads) {
+  static std::mutex& mutex = *new std::mutex;
+  static auto& current = *new std::shared_ptr<tbb::task_arena>;
+  static unsigned made_for = 0;
+  const std::lock_guard lock(mutex);
+  if (made_for != threads) {
+    const unsigned had = 1 + startable_threads(threads - 1);
+#if !defined(CDD_EXTERNAL_TBB)
+    // TBB itself would not go beyond the number of cores, even when asked to. A TBB that others use too keeps
+    // the limit they set.
+    static auto& limit = *new std::unique_ptr<tbb::global_control>;
+    limit = std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism, had);
+#endif
+    auto fresh = std::make_shared<tbb::task_arena>(static_cast<int>(had));
+    fresh->initialize();  // one that failed to would keep its next user waiting for ever
+    current = std::move(fresh);
+    made_for = threads;
+  }
+  return current;
+}
+
+// The same as oneTBB does, with threads that live as long as the call.
+void for_each_in_new_threads(unsigned threads, std::size_t n, const std::function<void(std::size_t)>& work) {
+  std::atomic<std::size_t> next{0};
+  std::mutex mutex;
+  std::exception_ptr first_error;
+  const auto take_some = [&]() noexcept {
+    try {
+      for (std::size_t i = next++; i < n; i = next++) work(i);
+    } catch (...) {
+      next = n;
+      const std::lock_guard lock(mutex);
+      if (!first_error) first_error = std::current_exception();
+    }
+  };
+  std::vector<std::thread> others;
+  try {
+    while (others.size() + 1 < std::min<std::size_t>(threads, n)) others.emplace_back(take_some);
+  } catch (const std::exception&) {
+    // No more threads to be had: those that are there do all of it.
+  }
+  take_some();
+  for (std::thread& other : others) other.join();
+  if (first_error) std::rethrow_exception(first_error);
+}
+#endif
+
+}  // namespace
+
+void set_threads(unsigned threads) {
+  if (threads > kMaxThreads) fail(ErrorCode::InvalidArgument, "%u threads, at most %u", threads, kMaxThreads);
+  setting().threads.store(threads == 0 ? default_threads() : threads);
+  setting().process.store(process_id());
+}
+
+unsigned threads() noexcept { return has_threads() ? usable_threads() : 1; }
+
+bool has_threads() noexcept {
+#if defined(CDD_HAS_TBB)
+  return true;
+#else
+  return false;
+#endif
+}
+
+void for_each(std::size_t n, const std::function<void(std::size_t)>& work) {
+#if defined(CDD_HAS_TBB)
+  const unsigned threads = usable_threads();
+  if (n > 1 && threads > 1) {
+    if (!may_use_tbb()) return for_each_in_new_threads(threads, n, work);
+    std::atomic<bool> began{false};
+    try {
+      arena(threads)->execute([&] {
+        tbb::parallel_for(std::size_t{0}, n, [&](std::size_t i) {
+          // Written once: the threads would pass its cache line around for nothing.
+          if (!began.load(std::memory_order_relaxed)) began.store(true, std::memory_order_relaxed);
+          work(i);
+        });
+      });
+      return;
+    } catch (...) {
+      if (began) throw;  // else there is no memory or no thread to be had, and this one does all of it
+    }
+  }
+#endif
+  for (std::size_t i = 0; i < n; ++i) work(i);
+}
+
+}  // namespace cdd

@@ -1,0 +1,235 @@
+#include "core/codec/choose.h"
+
+#include <algorithm>
+#include <map>
+#include <span>
+
+#include "core/codec/plain/raw.h"
+#include "core/codec/plan.h"
+#include "tests/rig/codec_rig.h"
+#include "tests/rig/test_data.h"
+
+namespace cdd::test {
+namespace {
+
+constexpr std::uint32_t kBookDims[] = {50, 3};
+const RowLayout kBook(Kind::Float32, kBookDims);
+
+std::vector<std::string> names_of(const std::vector<ChunkPlan>& plans) {
+  std::vector<std::string> names;
+  for (const ChunkPlan& plan : plans) {
+    std::uint64_t flags = plan.byte_planes ? chunk_flags::kBytePlanes : 0;
+    if (plan.compressor == Compressor::Lz4) flags |= chunk_flags::kLz4;
+    if (plan.compressor == Compressor::Zstd) flags |= chunk_flags::kZstd;
+    names.push_back(codec_name(static_cast<std::uint16_t>(plan.codec->id), flags));
+  }
+  return names;
+}
+
+bool has(const std::vector<std::string>& names, const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+std::string name_of_record(Bytes record) {
+  Bytes payload;
+  const RecordHeader header = parse_record(record, &payload);
+  return codec_name(header.type, header.flags);
+}
+
+using Names = std::vector<std::string>;
+
+// What does not come back as the rows, or not at all, is never stored.
+TEST(EncodeChunk, DeclinesWhatDoesNotComeBack) {
+  const std::vector<float> items(3000, 1.5f);
+  const Bytes rows = std::as_bytes(std::span(items));
+  const auto record_bytes = [&](const Codec& codec) {
+    ChunkPlan plan;
+    plan.codec = &codec;
+    Buffer out(record_bound(kBook, 20, plan) + kScratchPadding);
+    const MutableBytes room = MutableBytes(out).first(out.size() - kScratchPadding);
+    return encode_chunk(kBook, rows, 20, plan, {7, 3}, room).record_bytes;
+  };
+  for (const Codec* sound : {find_codec(5), find_codec(6)}) {
+    EXPECT_GT(record_bytes(*sound), 0u);
+    Codec wrong = *sound, broken = *sound;
+    wrong.decode_rows_into = [](const RowLayout& layout, std::uint32_t, std::uint64_t, Bytes, RowRange range,
+                                std::byte* out) {
+      std::fill_n(out, range.count * layout.row_bytes(), std::byte{1});
+    };
+    broken.decode_rows_into = [](const RowLayout&, std::uint32_t, std::uint64_t, Bytes, RowRange,
+                                 std::byte*) {
+      fail(ErrorCode::Corrupt, "a payload that this codec has made");
+    };
+    EXPECT_EQ(record_bytes(wrong), 0u);
+    EXPECT_EQ(record_bytes(broken), 0u);
+  }
+}
+
+TEST(Plan, NamesMeanWhatTheySay) {
+  EXPECT_EQ(names_of(plans_for("raw", kBook)), Names{"raw"});
+  EXPECT_EQ(names_of(plans_for("zstd", kBook)), Names{"zstd"});
+  EXPECT_EQ(names_of(plans_for("planes+lz4", kBook)), Names{"planes+lz4"});
+  EXPECT_EQ(names_of(plans_for("planes", kBook)), (Names{"planes+lz4", "planes+zstd"}));
+  EXPECT_EQ(names_of(plans_for("okx_ob_f32", kBook)), (Names{"okx_ob_f32+lz4", "okx_ob_f32+zstd"}));
+  EXPECT_EQ(names_of(plans_for("generic_ob+zstd", kBook)), Names{"generic_ob+zstd"});
+  EXPECT_EQ(plans_for("zstd", kBook, 7).front().level, 7);
+  for (const char* unknown :
+       {"", "zst", "okx", "raw+zstd", "zstd+", "+zstd", "planes+", "okx_ob_f32+lz5", "bytes"}) {
+    EXPECT_THROW(plans_for(unknown, kBook), Error) << unknown;
+  }
+}
+
+TEST(Plan, EveryPublishedNameWorks) {
+  std::string names = plan_names() + ", ";
+  int count = 0;
+  for (std::size_t at; (at = names.find(", ")) != std::string::npos; names.erase(0, at + 2), ++count) {
+    EXPECT_FALSE(plans_for(names.substr(0, at), kBook).empty()) << names.substr(0, at);
+  }
+  EXPECT_GE(count, 15);
+}
+
+TEST(Plan, AutoIsEveryLosslessPlanThatSuits) {
+  const Names book = names_of(plans_for("auto", kBook));
+  for (const char* name : {"raw", "lz4", "zstd", "planes+zstd", "okx_ob_f32+lz4", "okx_ob_f32+zstd"}) {
+    EXPECT_TRUE(has(book, name)) << name;
+  }
+  const std::uint32_t other[] = {50, 2};
+  const Names generic = names_of(plans_for("auto", RowLayout(Kind::Float32, other)));
+  EXPECT_TRUE(has(generic, "generic_ob+zstd"));
+  EXPECT_FALSE(has(generic, "okx_ob_f32+zstd"));
+  const Names series = names_of(plans_for("auto", RowLayout(Kind::Int64, {})));
+  EXPECT_TRUE(has(series, "planes+zstd"));
+  EXPECT_FALSE(has(series, "generic_ob+zstd"));
+  for (const ChunkPlan& plan : plans_for("auto", kBook)) EXPECT_FALSE(plan.float16.enabled);
+}
+
+TEST(Plan, LossIsOnlyEverAskedFor) {
+  const Float16Options cast{true, Normalise::Mid, 2};
+  EXPECT_EQ(names_of(plans_for("auto", kBook, 3, cast)), (Names{"okx_ob_f16+lz4", "okx_ob_f16+zstd"}));
+  const std::uint32_t other[] = {50, 2};
+  EXPECT_EQ(names_of(plans_for("auto", RowLayout(Kind::Float32, other), 3, cast)),
+            (Names{"generic_ob+lz4", "generic_ob+zstd"}));
+  EXPECT_TRUE(plans_for("okx_ob_f16", kBook).front().float16.enabled);
+  EXPECT_FALSE(plans_for("generic_ob", kBook).front().float16.enabled);
+  EXPECT_THROW(plans_for("zstd", kBook, 3, cast), Error);
+  EXPECT_THROW(plans_for("okx_ob_f32", kBook, 3, cast), Error);
+  EXPECT_THROW(plans_for("auto", RowLayout(Kind::Float64, other), 3, cast), Error);
+  EXPECT_THROW(plans_for("auto", RowLayout(Kind::Float32, {}), 3, cast), Error);
+  EXPECT_THROW(plans_for("okx_ob_f16", RowLayout(Kind::Float32, other)), Error);
+}
+
+TEST(Chooser, DenseKeepsTheSmallestAndEveryRecordDecodes) {
+  CDD_SKIP_WITHOUT_DATA();
+  for (const char* folder : {"lob", "series"}) {
+    for (const TestArray& array : load_arrays(folder)) {
+      const std::vector<ChunkPlan> plans = plans_for("auto", array.layout);
+      Chooser chooser(array.layout, plans, Profile::Dense);
+      std::vector<std::byte> out;
+      const std::uint32_t n = std::min(128u, array.n_rows);
+      for (std::uint32_t first = 0; first + n <= array.n_rows && first < 40 * n; first += n) {
+        const std::size_t before = out.size();
+        const EncodedChunk chunk = chooser.encode({array.rows(first, n), n, {7, 3}}, out);
+        const Bytes record = Bytes(out).subspan(before);
+        ASSERT_EQ(record.size(), chunk.record_bytes);
+        ASSERT_TRUE(same(decode_record(array.layout, n, record, {0, n}), array.rows(first, n))) << array.name;
+        if (first != 0) continue;
+        for (const ChunkPlan& plan : plans) {
+          EncodedChunk tried;
+          encode_record(array.layout, array.rows(0, n), n, plan, &tried);
+          EXPECT_TRUE(tried.record_bytes == 0 || tried.record_bytes >= chunk.record_bytes) << array.name;
+        }
+      }
+    }
+  }
+}
+
+TEST(Chooser, StoresRawWhatNothingShrinks) {
+  for (const char* name : {"auto", "zstd", "planes+lz4", "okx_ob_f32"}) {
+    for (const Profile profile : {Profile::Fast, Profile::Dense}) {
+      Chooser chooser(kBook, plans_for(name, kBook), profile);
+      std::vector<std::byte> out;
+      for (unsigned i = 0; i < 40; ++i) {
+        out.clear();
+        const Buffer noise = random_bytes(20 * kBook.row_bytes(), i);
+        chooser.encode({noise, 20, {7, 3}}, out);
+        EXPECT_EQ(name_of_record(out), "raw");
+        EXPECT_TRUE(same(decode_record(kBook, 20, out, {0, 20}), noise));
+      }
+    }
+  }
+}
+
+TEST(Chooser, NeverLeavesTheCastOutWhenAskedForIt) {
+  const std::uint32_t tiny[] = {1, 1};
+  const RowLayout layout(Kind::Float32, tiny);
+  const float third = 1.0f / 3;
+  Chooser chooser(layout, plans_for("generic_ob", layout, 3, {true, Normalise::None, 1}), Profile::Dense);
+  std::vector<std::byte> out;
+  const EncodedChunk chunk = chooser.encode({{as_bytes(&third), 4}, 1, {7, 3}}, out);
+  EXPECT_GT(chunk.cast_error.max_absolute, 0);
+  EXPECT_EQ(load<float>(decode_record(layout, 1, out, {0, 1}).data()), 0.333251953125f);
+}
+
+TEST(Chooser, ComesBackToAnotherPlanWhenTheDataChanges) {
+  // First rows whose planes are constant but one, then rows that repeat as wholes.
+  const RowLayout layout(Kind::UInt32, {});
+  Chooser chooser(layout, plans_for("auto", layout), Profile::Dense);
+  std::map<std::string, int> before, after;
+  for (unsigned i = 0; i < 200; ++i) {
+    Buffer rows = random_bytes(4000, i);
+    for (std::size_t k = 0; k < rows.size(); ++k) {
+      if (i < 100 && k % 4 != 0) rows[k] = std::byte{1};
+      if (i >= 100 && k >= 400) rows[k] = rows[k - 400];
+    }
+    std::vector<std::byte> out;
+    chooser.encode({rows, 1000, {7, 3}}, out);
+    ++(i < 100 ? before : after)[name_of_record(out)];
+  }
+  const auto by_count = [](const auto& a, const auto& b) { return a.second < b.second; };
+  EXPECT_NE(std::ranges::max_element(before, by_count)->first,
+            std::ranges::max_element(after, by_count)->first);
+  EXPECT_EQ(before.size(), 1u);
+}
+
+TEST(Chooser, LeavesTheOutputAloneWhenItThrows) {
+  Buffer rows(kBook.row_bytes() * 2);
+  store<float>(rows.data() + 40, 1e9f);
+  Chooser chooser(kBook, plans_for("okx_ob_f16", kBook), Profile::Fast);
+  std::vector<std::byte> out(5);
+  EXPECT_THROW(chooser.encode({rows, 2, {7, 3}}, out), Error);
+  EXPECT_EQ(out.size(), 5u);
+  store<float>(rows.data() + 40, 1.0f);
+  EXPECT_GT(chooser.encode({rows, 2, {7, 3}}, out).record_bytes, 0u);
+}
+
+TEST(Chooser, FastWeighsBytesAgainstDecoding) {
+  EncodedChunk chunk;
+  chunk.record_bytes = 1000;
+  chunk.transformed_bytes = 38400;
+  const ChunkPlan zstd = plans_for("zstd", kBook).front(), lz4 = plans_for("lz4", kBook).front();
+  const auto cost = [&](Profile profile, const ChunkPlan& plan) {
+    return reading_cost(profile, plan, chunk, 38400, 64);
+  };
+  EXPECT_EQ(cost(Profile::Dense, zstd), 1000);
+  EXPECT_EQ(cost(Profile::Dense, lz4), 1000);
+  EXPECT_LT(cost(Profile::Fast, lz4), cost(Profile::Fast, zstd));
+}
+
+// A window of few bytes must not make all of a long chunk, even where that is a little smaller.
+TEST(Chooser, FastThinksOfWindowsOfLongChunks) {
+  const RowLayout series(Kind::Float64, {});
+  const std::uint32_t n_rows = 36000;
+  const ChunkPlan lz4 = plans_for("lz4", series).front(), numeric = plans_for("numeric", series).front();
+  EncodedChunk whole, parts;
+  whole.record_bytes = 7000;
+  whole.transformed_bytes = 8 * n_rows;
+  parts.record_bytes = parts.transformed_bytes = 7500;
+  const auto cost = [&](const ChunkPlan& plan, const EncodedChunk& chunk, std::uint32_t rows) {
+    return reading_cost(Profile::Fast, plan, chunk, 8 * n_rows, rows);
+  };
+  EXPECT_LT(cost(numeric, parts, n_rows), cost(lz4, whole, n_rows));
+  EXPECT_LT(cost(lz4, whole, 256), cost(numeric, parts, 256));  // all of it is decoded anyhow
+}
+
+}  // namespace
+}  // namespace cdd::test
