@@ -42,12 +42,12 @@ except ModuleNotFoundError as error:
         "python -P or start it in another folder",
         name=error.name,
     ) from None
-from cdd.damage import BadChunk, VerifyReport
-from cdd.maintenance import LostChunks, RepairReport, compact, repair, truncate, verify
-from cdd.reader import ChunkInfo, Reader
-from cdd.store import CODECS, load, open, save
+from cdd.store.damage import BadChunk, VerifyReport
+from cdd.store.maintenance import LostChunks, RepairReport, compact, repair, truncate, verify
+from cdd.store.opening import CODECS, load, open, save
+from cdd.store.reader import ChunkInfo, Reader
+from cdd.store.writer import Float16Error, Writer
 from cdd.threads import set_threads, threads, warn_of_environment
-from cdd.writer import Float16Error, Writer
 
 warn_of_environment()
 del warn_of_environment

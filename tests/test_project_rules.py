@@ -3,6 +3,7 @@
 They read the sources as text and need neither the compiler nor the package.
 """
 
+import ast
 import re
 from pathlib import Path, PurePosixPath
 
@@ -34,6 +35,18 @@ MAY_INCLUDE: dict[str, tuple[str, ...]] = {
     "capi": WITHOUT_KERNELS,
     "ext": (*WITHOUT_KERNELS, FORMATS[0]),
 }
+
+# Which packages of cdd/ a system's package may import, beside its own and the modules at the top. Commands
+# may import every system, nothing imports commands; a plug-in is a module at the top that imports a library.
+SYSTEM_IMPORTS: dict[str, tuple[str, ...]] = {
+    "store": (),
+    "dataset": ("store",),
+    "tiles": ("store",),
+    "packed": ("store",),
+    "logical": ("store", "dataset"),
+}
+# Modules at the top of cdd/ that all systems share; they import each other and _cdd alone.
+SHARED = {"arguments", "dtypes", "indexing", "manifests", "options", "out", "progress", "threads"}
 
 # Headers from outside and the places of the core that may see each.
 OUTSIDE: dict[str, tuple[str, ...]] = {
@@ -146,6 +159,29 @@ def test_outside_headers_stay_in_their_place(path: Path) -> None:
         for pattern, places in OUTSIDE.items():
             if re.fullmatch(pattern, name):
                 assert name_of(path).startswith(places), f"{name} belongs to {' or '.join(places)}"
+
+
+def imported(path: Path) -> set[str]:
+    """store for `from cdd.store.reader import Reader`, `import cdd.store` and `from cdd import store`."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return {name.split(".")[1] for name in names if name.startswith("cdd.")}
+
+
+@by_name([p for p in PYTHON if name_of(p).startswith("cdd/")])
+def test_module_imports_only_what_its_package_may(path: Path) -> None:
+    own = path.relative_to(ROOT / "cdd").parts[0].removesuffix(".py")
+    found = imported(path)
+    if own in SYSTEM_IMPORTS:
+        allowed = {"_cdd", own, *SHARED, *SYSTEM_IMPORTS[own]}
+        assert found <= allowed, f"cdd.{own} must not import {', '.join(sorted(found - allowed))}"
+    elif own in SHARED:
+        assert found <= {"_cdd", *SHARED}, f"cdd.{own} is below the systems"
+    assert own in ("commands", "__main__") or "commands" not in found
 
 
 def has_header(source: Path) -> bool:

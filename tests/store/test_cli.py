@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cdd
-from cdd.__main__ import main
+from cdd.commands import main
 
 ROWS = np.random.default_rng(3).integers(0, 50, (1000, 4))
 META = b"what the rows are"

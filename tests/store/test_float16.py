@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cdd
-from cdd.__main__ import main
+from cdd.commands import main
 
 RNG = np.random.default_rng(9)
 BOOKS = {

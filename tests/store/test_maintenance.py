@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import cdd
-from cdd.__main__ import main
+from cdd.commands import main
 
 ROWS = np.arange(1602 * 4).reshape(-1, 4)
 CHUNK = 20  # rows

@@ -5,14 +5,13 @@ It only looks. Whoever opened the store says which; what is done about damage is
 
 import shlex
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from cdd import _cdd
-
-Progress = Callable[[int, int], object]
+from cdd.progress import Progress
 
 MAX_CHUNK_BYTES = 1 << 31  # what a chunk may have at most, and so the default of every limit
 

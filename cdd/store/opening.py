@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from cdd import _cdd
 from cdd.dtypes import Array
-from cdd.reader import Out, Reader, Source
-from cdd.writer import Target, Writer
+from cdd.store.reader import Out, Reader, Source
+from cdd.store.writer import Target, Writer
 
 CODECS = tuple(_cdd.codec_names.split(", "))
 """What codec= may be: "codec+compressor" is one way to store a chunk, "codec" leaves the compressor open."""

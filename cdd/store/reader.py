@@ -12,12 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from cdd import _cdd, arguments
-from cdd.chunks import ChunkInfo, Chunks
-from cdd.damage import refuse_hidden_chunks
-from cdd.dtypes import Array, DType, buffer_dtype, dtype_of, out_buffer
+from cdd.dtypes import Array, DType, buffer_dtype, dtype_of
 from cdd.indexing import Cells, Part, Pick, Selection, row_number, row_numbers, select
-from cdd.opened import Opened
-from cdd.parts import read_part
+from cdd.out import out_buffer
+from cdd.store.chunks import ChunkInfo, Chunks
+from cdd.store.damage import refuse_hidden_chunks
+from cdd.store.opened import Opened
+from cdd.store.parts import read_part
 
 __all__ = ["ChunkInfo", "Contents", "Reader", "Source"]
 

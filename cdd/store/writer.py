@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from cdd import _cdd, arguments
 from cdd.dtypes import DType, code_of, dtype_of, storable
-from cdd.opened import Opened
+from cdd.store.opened import Opened
 
 Target = str | os.PathLike[str] | os.PathLike[bytes] | _cdd.Memory
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cdd import _cdd, arguments
-from cdd.damage import (
+from cdd.progress import Progress
+from cdd.store.damage import (
     MAX_CHUNK_BYTES,
-    Progress,
     VerifyReport,
     count,
     count_hidden_chunks,
@@ -20,7 +20,7 @@ from cdd.damage import (
     refuse_hidden_chunks,
     rows_text,
 )
-from cdd.reader import Reader
+from cdd.store.reader import Reader
 
 Name = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from cdd.arguments import shape_of_rows
-from cdd.dtypes import Array, DType, out_items
+from cdd.dtypes import Array, DType
 from cdd.indexing import Cells, Pick, run_of
+from cdd.out import out_items
 
 Read = Callable[[Array, Cells], None]  # puts cells of rows into an array of their size
 

@@ -1,0 +1,82 @@
+"""What commands share: arguments, texts, and errors of one file that let the next be tried."""
+
+import argparse
+import sys
+from collections.abc import Callable
+
+import cdd
+from cdd.store.damage import repair_hint
+
+Command = Callable[[argparse.Namespace], int]  # returns the exit status
+Look = Callable[[str, argparse.Namespace], bool]  # at one file: whether all is well with it
+
+
+class Commands:
+    """The commands of `python -m cdd`, to which each group adds its own."""
+
+    def __init__(self, parser: argparse.ArgumentParser) -> None:
+        self._parsers = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def add(self, name: str, work: Command, text: str) -> argparse.ArgumentParser:
+        """A command that `work` does; the caller adds its arguments to what is returned."""
+        added = self._parsers.add_parser(name, help=text, description=text)
+        added.set_defaults(work=work)
+        add_threads(added, argparse.SUPPRESS)  # what stands before the command stays
+        return added
+
+
+def add_threads(parser: argparse.ArgumentParser, default: int | str) -> None:
+    text = "cores to use (default: all)"
+    parser.add_argument("--threads", type=natural, default=default, metavar="N", help=text)
+
+
+def natural(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{number} is less than 0")
+    return number
+
+
+def bytes_text(number: float) -> str:
+    """A size for people: 4.1 kB."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if number < 1000:
+            return f"{number:.3g} {unit}" if unit != "B" else f"{number:.0f} B"
+        number /= 1000
+    return f"{number:.4g} TB"
+
+
+def for_each(files: list[str], work: Look, options: argparse.Namespace) -> int:
+    """Does `work` for each file, whatever is wrong with the others; returns the exit status."""
+    good = True
+    for path in files:
+        try:
+            good = work(path, options) and good
+        except (cdd.CddError, OSError, ImportError) as error:
+            if is_of_output(error):
+                raise
+            complain(path, error)
+            if _repair_helps(path, error):
+                print(repair_hint(path), file=sys.stderr)
+            good = False
+    return 0 if good else 1
+
+
+def is_of_output(error: Exception) -> bool:
+    """Whether print() failed; whatever fails at a file says its name."""
+    return isinstance(error, OSError) and error.filename is None
+
+
+def _repair_helps(path: str, error: Exception) -> bool:
+    """Whether what keeps a file from being opened is its index. Its header repair() needs as well."""
+    text = str(error).replace(path, "")
+    of_the_index = any(part in text for part in ("index block", "was cut", "none of its chunks"))
+    return of_the_index and isinstance(error, cdd.ChecksumError | cdd.TruncatedError)
+
+
+def complain(path: str, error: Exception) -> None:
+    """Says on standard error what is wrong with the file."""
+    text = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    if isinstance(error, FileExistsError):  # it is the output that is in the way
+        path, text = error.filename, "is there already: --overwrite replaces it"
+    print(text if path in text else f"{path}: {text}", file=sys.stderr)
