@@ -17,7 +17,8 @@ repair, truncate, compact  new files made of a damaged one, of the first rows, o
            command line python -m cdd verify | info | repair | truncate | compact
 set_threads, threads       how many cores large reads and appends may use
 CddError   what is wrong with a file; under it FormatError (with TruncatedError and ChecksumError) and
-           UnsupportedError. Wrong arguments raise ValueError, TypeError or IndexError, the system OSError.
+           UnsupportedError and LimitError. Its attributes say where it is. Wrong arguments raise
+           ValueError, TypeError or IndexError, the system OSError.
 
 dtypes: bool, int8 to int64, uint8 to uint64, float16, bfloat16 (where ml_dtypes is installed), float32,
 float64, complex64, complex128, datetime64 and timedelta64. A row has up to 7 dimensions, or none: (N,)
@@ -29,6 +30,7 @@ try:
         CddError,
         ChecksumError,
         FormatError,
+        LimitError,
         Memory,
         TruncatedError,
         UnsupportedError,
@@ -60,6 +62,7 @@ __all__ = [
     "ChunkInfo",
     "Float16Error",
     "FormatError",
+    "LimitError",
     "LostChunks",
     "Memory",
     "Reader",

@@ -58,6 +58,7 @@ int traverse(PyObject* module, visitproc visit, void* arg) {
   Py_VISIT(state.truncated_error);
   Py_VISIT(state.checksum_error);
   Py_VISIT(state.unsupported_error);
+  Py_VISIT(state.limit_error);
   Py_VISIT(state.reader_type);
   Py_VISIT(state.rows_type);
   Py_VISIT(state.writer_type);
@@ -72,6 +73,7 @@ int clear(PyObject* module) {
   Py_CLEAR(state.truncated_error);
   Py_CLEAR(state.checksum_error);
   Py_CLEAR(state.unsupported_error);
+  Py_CLEAR(state.limit_error);
   Py_CLEAR(state.reader_type);
   Py_CLEAR(state.rows_type);
   Py_CLEAR(state.writer_type);

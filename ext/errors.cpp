@@ -21,20 +21,37 @@ void set_os_error(const Error& error, PyObject* filename) {
   if (made) PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.get())), made.get());
 }
 
-bool set_place(PyObject* exception, const char* name, std::uint64_t value) {
-  if (value == Error::kNowhere) return true;
+bool set_number(PyObject* exception, const char* name, std::uint64_t value) {
+  if (value == Place::kNone) return true;
   const Ref number(PyLong_FromUnsignedLongLong(value));
   return number && PyObject_SetAttrString(exception, name, number.get()) == 0;
+}
+
+// The attributes of CddError; what does not apply stays None, as the class has it.
+bool set_place(PyObject* exception, const Place& place) {
+  const char* const part = to_string(place.kind);
+  if (part == nullptr) return true;
+  const Ref name(PyUnicode_FromString(part));
+  if (!name || PyObject_SetAttrString(exception, "part", name.get()) < 0) return false;
+  const bool has_number =
+      place.kind == Place::Kind::Chunk || place.kind == Place::Kind::Row || place.kind == Place::Kind::Tile;
+  return (!has_number || set_number(exception, part, place.number)) &&
+         set_number(exception, "field", place.field) && set_number(exception, "offset", place.offset);
 }
 
 void set_cdd_error(PyObject* type, const Error& error) {
   const Ref text = text_of(error.what());
   if (!text) return;
   const Ref made(PyObject_CallFunctionObjArgs(type, text.get(), nullptr));
-  if (made && set_place(made.get(), "chunk", error.chunk()) &&
-      set_place(made.get(), "offset", error.offset())) {
-    PyErr_SetObject(type, made.get());
-  }
+  if (made && set_place(made.get(), error.place())) PyErr_SetObject(type, made.get());
+}
+
+// Work was taken back: by a signal's handler that raised, or by whoever no longer wants it.
+void set_cancelled(const Error& error) {
+  if (PyErr_Occurred() != nullptr) return;
+  const Ref futures(PyImport_ImportModule("concurrent.futures"));
+  const Ref type(futures ? PyObject_GetAttrString(futures.get(), "CancelledError") : nullptr);
+  if (type) PyErr_SetObject(type.get(), text_of(error.what()).get());
 }
 
 void set_core_error(const ModuleState& state, PyObject* filename, const Error& error) {
@@ -54,6 +71,10 @@ void set_core_error(const ModuleState& state, PyObject* filename, const Error& e
       return set_cdd_error(state.checksum_error, error);
     case ErrorCode::Unsupported:
       return set_cdd_error(state.unsupported_error, error);
+    case ErrorCode::Limit:
+      return set_cdd_error(state.limit_error, error);
+    case ErrorCode::Cancelled:
+      return set_cancelled(error);
   }
 }
 
@@ -82,15 +103,25 @@ void set_python_error(const ModuleState& state, PyObject* filename,
   }
 }
 
+PyObject* number_or_none(std::uint64_t number) noexcept {
+  if (number == Place::kNone) Py_RETURN_NONE;
+  return PyLong_FromUnsignedLongLong(number);
+}
+
 bool add_errors(PyObject* module) {
   ModuleState& state = state_of_module(module);
-  const Ref places(Py_BuildValue("{s:O,s:O}", "chunk", Py_None, "offset", Py_None));
+  const Ref places(Py_BuildValue("{sO sO sO sO sO sO}", "part", Py_None, "chunk", Py_None, "row", Py_None,
+                                 "field", Py_None, "tile", Py_None, "offset", Py_None));
   if (!places) return false;
   state.cdd_error =
       new_error(module, "cdd.CddError",
-                "What is wrong with a cdd file.\n\n"
-                "chunk and offset say where, as the number of a chunk and the byte offset of its\n"
-                "record; both are None when the error belongs to no chunk.",
+                "What is wrong with a file.\n\n"
+                "Its attributes say where, those that do not apply are None:\n"
+                "  part    \"header\", \"index\", \"chunk\", \"row\" or \"tile\"\n"
+                "  chunk   the number of a chunk of a store\n"
+                "  row     the number of a row of a CSV file or of packed rows, field its field\n"
+                "  tile    the number of a tile\n"
+                "  offset  where that begins in the file, in bytes",
                 PyExc_Exception, places.get());
   if (!state.cdd_error) return false;
   state.format_error =
@@ -106,7 +137,11 @@ bool add_errors(PyObject* module) {
       new_error(module, "cdd.UnsupportedError",
                 "A newer version, or a feature, codec or dtype that this version does not know.",
                 state.cdd_error, nullptr);
-  return state.truncated_error && state.checksum_error && state.unsupported_error;
+  state.limit_error =
+      new_error(module, "cdd.LimitError",
+                "More than a limit allows that the caller gave; nothing says that it is damaged.",
+                state.cdd_error, nullptr);
+  return state.truncated_error && state.checksum_error && state.unsupported_error && state.limit_error;
 }
 
 }  // namespace cdd::ext

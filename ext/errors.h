@@ -3,7 +3,8 @@
 //
 //   InvalidArgument, Closed -> ValueError     OutOfRange -> IndexError     Io -> OSError(errno, text,
 //   filename) Corrupt -> FormatError    Truncated -> TruncatedError    Checksum -> ChecksumError Unsupported
-//   -> UnsupportedError    std::bad_alloc, std::length_error -> MemoryError
+//   -> UnsupportedError    Limit -> LimitError   bad_alloc, length_error -> MemoryError Cancelled -> the
+//   Python exception that is set, as by a signal's handler; else concurrent.futures'
 #pragma once
 
 #include <exception>
@@ -14,6 +15,9 @@ namespace cdd::ext {
 
 // Sets the Python exception for `error`. `filename` may be null.
 void set_python_error(const ModuleState& state, PyObject* filename, const std::exception_ptr& error) noexcept;
+
+// A new reference to None for Place::kNone, else to the number.
+PyObject* number_or_none(std::uint64_t number) noexcept;
 
 // Runs `work` without the GIL. False with a Python exception set. `filename` is looked at after the work.
 template <class Work>

@@ -11,6 +11,7 @@ struct ModuleState {
   PyObject* truncated_error;
   PyObject* checksum_error;
   PyObject* unsupported_error;
+  PyObject* limit_error;
   PyObject* reader_type;
   PyObject* rows_type;
   PyObject* writer_type;

@@ -56,7 +56,7 @@ def for_each(files: list[str], work: Look, options: argparse.Namespace) -> int:
             if is_of_output(error):
                 raise
             complain(path, error)
-            if _repair_helps(path, error):
+            if _repair_helps(error):
                 print(repair_hint(path), file=sys.stderr)
             good = False
     return 0 if good else 1
@@ -67,11 +67,9 @@ def is_of_output(error: Exception) -> bool:
     return isinstance(error, OSError) and error.filename is None
 
 
-def _repair_helps(path: str, error: Exception) -> bool:
-    """Whether what keeps a file from being opened is its index. Its header repair() needs as well."""
-    text = str(error).replace(path, "")
-    of_the_index = any(part in text for part in ("index block", "was cut", "none of its chunks"))
-    return of_the_index and isinstance(error, cdd.ChecksumError | cdd.TruncatedError)
+def _repair_helps(error: Exception) -> bool:
+    """Whether damage that repair() sees through keeps a file from being opened. It needs the header, too."""
+    return isinstance(error, cdd.FormatError) and error.part in ("index", "chunk")
 
 
 def complain(path: str, error: Exception) -> None:

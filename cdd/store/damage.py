@@ -16,27 +16,36 @@ from cdd.progress import Progress
 MAX_CHUNK_BYTES = 1 << 31  # what a chunk may have at most, and so the default of every limit
 
 _VERIFY_CHUNKS = 1024  # of one call: between two the caller is told how far it is
-_REFUSED = "refused: over --max-chunk-bytes"
 _MOMENT = 0.1  # seconds: a writer that has written a record writes its slot next
 
 
 class BadChunk(NamedTuple):
-    """A chunk that cannot be read. Its rows [start, stop) are None where the index does not tell them."""
+    """A chunk that cannot be read.
+
+    start, stop  its rows are [start, stop); None where the index does not tell
+    offset       of its record in the file, None where the index does not tell
+    code         "checksum", "corrupt", "truncated", "unsupported", "limit" or "io"
+    error        the same for people
+    """
 
     chunk: int
     start: int | None
     stop: int | None
+    offset: int | None
+    code: str
     error: str
 
     @property
     def refused(self) -> bool:
         """Whether it was not looked at, since it is larger than the limit that was given."""
-        return self.error == _REFUSED
+        return self.code == "limit"
 
     def __str__(self) -> str:
-        what = self.error.removeprefix(f"chunk {self.chunk} ").removeprefix("cannot be found: ")
-        comma = "," if what.startswith("at 0x") else ":"
-        return f"chunk {self.chunk}, {rows_text(self.start, self.stop)}{comma} {what}"
+        chunk = f"chunk {self.chunk}, {rows_text(self.start, self.stop)}"
+        if self.refused:
+            return f"{chunk}: refused: over --max-chunk-bytes"
+        place = "" if self.offset is None else f", at {self.offset:#x}"
+        return f"{chunk}{place}: {self.error}"
 
 
 @dataclass(frozen=True)
@@ -96,20 +105,16 @@ def hidden_text(shown: int, hidden: int) -> str:
     return f"the index shows {count(shown, 'chunk')}, {hidden:,} more {'is' if hidden == 1 else 'are'} there"
 
 
-def find_bad_chunks(
-    core: _cdd.Reader, max_chunk_bytes: int = MAX_CHUNK_BYTES, progress: Progress | None = None
-) -> Iterator[BadChunk]:
+def find_bad_chunks(core: _cdd.Reader, progress: Progress | None = None) -> Iterator[BadChunk]:
     """Reads all chunks with every check there is, on cdd.threads() cores; yields those that cannot be read.
 
-    `max_chunk_bytes` is the limit that the reader has. `progress(done, chunks)` is called now and then.
+    `progress(done, chunks)` is called now and then.
     """
-    over_limit = f"exceed the limit of {max_chunk_bytes} raw bytes a chunk"
     chunks = core.chunks
     for first in range(0, chunks, _VERIFY_CHUNKS):
         number = min(_VERIFY_CHUNKS, chunks - first)
-        for chunk, error in core.verify_chunks(first, number):
-            is_refused = max_chunk_bytes < MAX_CHUNK_BYTES and error.endswith(over_limit)
-            yield BadChunk(chunk, *_rows_of(core, chunk), _REFUSED if is_refused else error)
+        for chunk, code, offset, error in core.verify_chunks(first, number):
+            yield BadChunk(chunk, *_rows_of(core, chunk), offset, code, error)
         if progress is not None:
             progress(first + number, chunks)
 

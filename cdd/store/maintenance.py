@@ -89,7 +89,7 @@ def verify(
     """
     source = os.fsdecode(path)
     with Reader(source, mmap=False, max_chunk_bytes=max_chunk_bytes) as reader:
-        bad = tuple(find_bad_chunks(reader._core, max_chunk_bytes, progress))
+        bad = tuple(find_bad_chunks(reader._core, progress))
         _, hidden = count_hidden_chunks(source, max_chunk_bytes)
         return VerifyReport(source, len(reader), reader.nchunks, bad, hidden)
 

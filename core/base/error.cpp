@@ -22,7 +22,68 @@ std::string failure_text(const char* what, std::string_view name, int os_errno) 
   return text + ": " + std::generic_category().message(os_errno);
 }
 
+// "chunk 17 at 0x4a10: ", "row 5, field 2: "
+std::string place_text(const Place& place) {
+  if (place.kind == Place::Kind::Nowhere || place.number == Place::kNone) return {};
+  std::string text(to_string(place.kind));
+  const auto add = [&](const char* format, std::uint64_t number) {
+    if (number == Place::kNone) return;
+    char part[48];
+    std::snprintf(part, sizeof part, format, number);
+    text += part;
+  };
+  if (place.kind == Place::Kind::Index) text += " block";
+  add(" %" PRIu64, place.number);
+  add(", field %" PRIu64, place.field);
+  add(" at 0x%" PRIx64, place.offset);
+  return text + ": ";
+}
+
 }  // namespace
+
+const char* to_string(ErrorCode code) noexcept {
+  switch (code) {
+    case ErrorCode::InvalidArgument:
+      return "invalid argument";
+    case ErrorCode::OutOfRange:
+      return "out of range";
+    case ErrorCode::Closed:
+      return "closed";
+    case ErrorCode::Io:
+      return "io";
+    case ErrorCode::Corrupt:
+      return "corrupt";
+    case ErrorCode::Truncated:
+      return "truncated";
+    case ErrorCode::Checksum:
+      return "checksum";
+    case ErrorCode::Unsupported:
+      return "unsupported";
+    case ErrorCode::Limit:
+      return "limit";
+    case ErrorCode::Cancelled:
+      return "cancelled";
+  }
+  return "unknown";
+}
+
+const char* to_string(Place::Kind kind) noexcept {
+  switch (kind) {
+    case Place::Kind::Nowhere:
+      break;
+    case Place::Kind::Header:
+      return "header";
+    case Place::Kind::Index:
+      return "index";
+    case Place::Kind::Chunk:
+      return "chunk";
+    case Place::Kind::Row:
+      return "row";
+    case Place::Kind::Tile:
+      return "tile";
+  }
+  return nullptr;
+}
 
 Error::Error(int os_errno, const std::string& path, const char* what)
     : code_(ErrorCode::Io),
@@ -31,18 +92,13 @@ Error::Error(int os_errno, const std::string& path, const char* what)
       text_without_path_(failure_text(what, "the file", os_errno)),
       path_(path) {}
 
-void Error::at(std::uint64_t chunk, std::uint64_t offset) {
-  if (chunk_ != kNowhere) return;
-  chunk_ = chunk;
-  offset_ = offset;
-  char place[64];
-  if (offset == kNowhere) {
-    std::snprintf(place, sizeof place, "chunk %" PRIu64 ": ", chunk);
-  } else {
-    std::snprintf(place, sizeof place, "chunk %" PRIu64 " at 0x%" PRIx64 ": ", chunk, offset);
-  }
-  text_.insert(0, place);
-  text_without_path_.insert(0, place);
+void Error::at(const Place& place) {
+  if (place_.kind != Place::Kind::Nowhere) return;
+  place_ = place;
+  const std::string before = place_text(place);
+  place_bytes_ = before.size();
+  text_.insert(0, before);
+  text_without_path_.insert(0, before);
 }
 
 void fail(ErrorCode code, const char* format, ...) {
@@ -51,6 +107,14 @@ void fail(ErrorCode code, const char* format, ...) {
   std::string text = format_text(format, args);
   va_end(args);
   throw Error(code, std::move(text));
+}
+
+void fail_at(const Place& place, ErrorCode code, const char* format, ...) {
+  std::va_list args;
+  va_start(args, format);
+  std::string text = format_text(format, args);
+  va_end(args);
+  throw Error(code, std::move(text), place);
 }
 
 void fail_io(int os_errno, const std::string& path, const char* what) { throw Error(os_errno, path, what); }

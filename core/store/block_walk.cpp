@@ -37,7 +37,8 @@ BlockWalk::BlockWalk(const Storage& storage, const Metadata& metadata, std::uint
   // Every block is written whole, as zeros, before anything leads to it.
   const std::uint64_t needed = block(0).plain ? 0 : geometry_.block_bytes(0);
   if (storage.size() < first_block || storage.size() - first_block < needed) {
-    fail(ErrorCode::Truncated, "%s was cut: it ends within its first index block", storage.name().c_str());
+    fail_at({Place::Kind::Index, 0}, ErrorCode::Truncated, "%s was cut: it ends within its first index block",
+            storage.name().c_str());
   }
   while (follow_link()) {
   }
@@ -121,9 +122,10 @@ bool BlockWalk::follow_link() {
     // Links are written before the file is synced: past the end, it is a link that outlived its block in a
     // crash. In a sealed block that cannot be, since sealing follows the sync.
     if (is_sealed(k)) {
-      fail(ErrorCode::Truncated, "%s was cut: index block %llu should be at 0x%llx, the file has %llu bytes",
-           storage_.name().c_str(), static_cast<unsigned long long>(k + 1),
-           static_cast<unsigned long long>(next->offset), static_cast<unsigned long long>(size));
+      fail_at({Place::Kind::Index, k + 1}, ErrorCode::Truncated,
+              "%s was cut: index block %llu should be at 0x%llx, the file has %llu bytes",
+              storage_.name().c_str(), static_cast<unsigned long long>(k + 1),
+              static_cast<unsigned long long>(next->offset), static_cast<unsigned long long>(size));
     }
     return false;
   }
@@ -131,10 +133,10 @@ bool BlockWalk::follow_link() {
       !block(k).plain && !has_header(next->offset, k + 1) && !has_first_slot(next->offset, k + 1);
   if (is_wiped && is_sealed(k)) {
     // The seal came after the sync that made the next block's header durable: what is missing was there.
-    fail(ErrorCode::Checksum,
-         "%s: index block %llu at 0x%llx is damaged, and the chunks it leads to are out of sight",
-         storage_.name().c_str(), static_cast<unsigned long long>(k + 1),
-         static_cast<unsigned long long>(next->offset));
+    fail_at({Place::Kind::Index, k + 1}, ErrorCode::Checksum,
+            "%s: index block %llu at 0x%llx is damaged, and the chunks it leads to are out of sight",
+            storage_.name().c_str(), static_cast<unsigned long long>(k + 1),
+            static_cast<unsigned long long>(next->offset));
   }
   add_block(next->offset, next->row_begin);
   return true;

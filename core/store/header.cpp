@@ -51,27 +51,62 @@ void decompress_blob(Bytes blob, MutableBytes out, const char* what) {
   }
 }
 
-// All of the header but where the index begins. Errors say that it is the header's, and which file's.
-Header parse_blobs(const Storage& storage, Bytes metadata_blob, Bytes user_blob) {
+// All of the header but where the index begins.
+Header parse_blobs(Bytes metadata_blob, Bytes user_blob) {
+  Header header;
+  std::byte raw[kMetadataBytes];
+  decompress_blob(metadata_blob, raw, "metadata");
+  header.metadata = parse_metadata(raw, user_blob);
+  if (user_blob.empty()) return header;
+  const std::uint64_t bytes = zstd_content_bytes(user_blob);
+  if (bytes > kMaxUserMetaBytes) {
+    fail(ErrorCode::Corrupt, "user metadata of %llu bytes, at most %u",
+         static_cast<unsigned long long>(bytes), kMaxUserMetaBytes);
+  }
+  header.user_meta.resize(static_cast<std::size_t>(bytes));
+  decompress_blob(user_blob, header.user_meta, "user metadata");
+  return header;
+}
+
+// Errors say that it is the header's, and which file's.
+Header parse_blobs_of(const Storage& storage, Bytes metadata_blob, Bytes user_blob) {
   try {
-    Header header;
-    std::byte raw[kMetadataBytes];
-    decompress_blob(metadata_blob, raw, "metadata");
-    header.metadata = parse_metadata(raw, user_blob);
-    if (user_blob.empty()) return header;
-    const std::uint64_t bytes = zstd_content_bytes(user_blob);
-    if (bytes > kMaxUserMetaBytes) {
-      fail(ErrorCode::Corrupt, "user metadata of %llu bytes, at most %u",
-           static_cast<unsigned long long>(bytes), kMaxUserMetaBytes);
-    }
-    header.user_meta.resize(static_cast<std::size_t>(bytes));
-    decompress_blob(user_blob, header.user_meta, "user metadata");
-    return header;
+    return parse_blobs(metadata_blob, user_blob);
   } catch (const Error& error) {
     fail(error.code(), "%s: the file's header: %s", storage.name().c_str(), error.what());
   }
 }
 
+Header read_parts(const Storage& storage) {
+  const char* const name = storage.name().c_str();
+  const Bytes start = storage.copy_at(0, kMetadataAt, scratch(Stage::Record));
+  if (start.empty()) {
+    fail(ErrorCode::Truncated, "%s has 0 bytes, which is no store: mode \"w\" replaces it", name);
+  }
+  if (start.size() < kMetadataAt) {
+    fail(ErrorCode::Truncated, "%s: %zu bytes are too few for a cdd file", name, start.size());
+  }
+  if (load<std::uint32_t>(start.data()) != kMagic) {
+    fail(ErrorCode::Corrupt, "%s is not a cdd file: it starts with %02x %02x %02x %02x, not CDDF", name,
+         std::to_integer<unsigned>(start[0]), std::to_integer<unsigned>(start[1]),
+         std::to_integer<unsigned>(start[2]), std::to_integer<unsigned>(start[3]));
+  }
+  if (const auto version = load<std::uint16_t>(start.data() + 4); version != kVersion) {
+    fail(ErrorCode::Unsupported, "%s has format version %u, this library reads version %u", name,
+         unsigned{version}, unsigned{kVersion});
+  }
+  const auto metadata_blob = read_blob(storage, kMetadataAt, kMaxMetadataBlob, "metadata");
+  const std::uint64_t user_at = kMetadataAt + kLengthBytes + metadata_blob.size();
+  const auto limit = static_cast<std::uint32_t>(compress_bound(Compressor::Zstd, kMaxUserMetaBytes));
+  const auto user_blob = read_blob(storage, user_at, limit, "user metadata");
+
+  Header header = parse_blobs_of(storage, metadata_blob, user_blob);
+  header.first_block = user_at + kLengthBytes + user_blob.size();
+  if (align_block(header.first_block) != header.first_block) {
+    fail(ErrorCode::Corrupt, "%s: the first index block is not aligned", name);
+  }
+  return header;
+}
 }  // namespace
 
 std::vector<std::byte> encode_header(const Metadata& metadata, Bytes user_meta) {
@@ -107,34 +142,12 @@ std::array<std::byte, 16> random_salt() {
 }
 
 Header read_header(const Storage& storage) {
-  const char* const name = storage.name().c_str();
-  const Bytes start = storage.copy_at(0, kMetadataAt, scratch(Stage::Record));
-  if (start.empty()) {
-    fail(ErrorCode::Truncated, "%s has 0 bytes, which is no store: mode \"w\" replaces it", name);
+  try {
+    return read_parts(storage);
+  } catch (Error& error) {
+    error.at({Place::Kind::Header});
+    throw;
   }
-  if (start.size() < kMetadataAt) {
-    fail(ErrorCode::Truncated, "%s: %zu bytes are too few for a cdd file", name, start.size());
-  }
-  if (load<std::uint32_t>(start.data()) != kMagic) {
-    fail(ErrorCode::Corrupt, "%s is not a cdd file: it starts with %02x %02x %02x %02x, not CDDF", name,
-         std::to_integer<unsigned>(start[0]), std::to_integer<unsigned>(start[1]),
-         std::to_integer<unsigned>(start[2]), std::to_integer<unsigned>(start[3]));
-  }
-  if (const auto version = load<std::uint16_t>(start.data() + 4); version != kVersion) {
-    fail(ErrorCode::Unsupported, "%s has format version %u, this library reads version %u", name,
-         unsigned{version}, unsigned{kVersion});
-  }
-  const auto metadata_blob = read_blob(storage, kMetadataAt, kMaxMetadataBlob, "metadata");
-  const std::uint64_t user_at = kMetadataAt + kLengthBytes + metadata_blob.size();
-  const auto limit = static_cast<std::uint32_t>(compress_bound(Compressor::Zstd, kMaxUserMetaBytes));
-  const auto user_blob = read_blob(storage, user_at, limit, "user metadata");
-
-  Header header = parse_blobs(storage, metadata_blob, user_blob);
-  header.first_block = user_at + kLengthBytes + user_blob.size();
-  if (align_block(header.first_block) != header.first_block) {
-    fail(ErrorCode::Corrupt, "%s: the first index block is not aligned", name);
-  }
-  return header;
 }
 
 }  // namespace cdd

@@ -23,7 +23,7 @@ std::vector<std::byte> encode_header(const Metadata& metadata, Bytes user_meta);
 // The salt of a new file.
 std::array<std::byte, 16> random_salt();
 
-// Throws Corrupt (not a cdd file), Truncated, Checksum, Unsupported (a newer version).
+// Throws Corrupt (not a cdd file), Truncated, Checksum, Unsupported (a newer version), at Place{Header}.
 Header read_header(const Storage& storage);
 
 }  // namespace cdd

@@ -10,6 +10,8 @@ namespace {
 
 constexpr std::size_t kOffsetBytes = 8;
 
+Place index_at(std::uint64_t offset) { return {Place::Kind::Index, Place::kNone, Place::kNone, offset}; }
+
 std::vector<std::byte> read_entries(const Storage& storage, std::uint64_t offset, std::size_t entries_bytes) {
   const Bytes head = copy_exactly(storage, offset, kBlockHeaderBytes, scratch(Stage::Record));
   const auto size = load<std::uint32_t>(head.data());
@@ -21,14 +23,15 @@ std::vector<std::byte> read_entries(const Storage& storage, std::uint64_t offset
   const bool fits =
       lz4 ? size >= kBlockHeaderBytes && size <= limit : size == kBlockHeaderBytes + entries_bytes;
   if (!fits) {
-    fail(ErrorCode::Corrupt, "%s: index block at 0x%llx has %u bytes for %zu offsets", storage.name().c_str(),
-         static_cast<unsigned long long>(offset), size, entries_bytes / kOffsetBytes);
+    fail_at(index_at(offset), ErrorCode::Corrupt, "%s: index block at 0x%llx has %u bytes for %zu offsets",
+            storage.name().c_str(), static_cast<unsigned long long>(offset), size,
+            entries_bytes / kOffsetBytes);
   }
   const Bytes body =
       copy_exactly(storage, offset + kBlockHeaderBytes, size - kBlockHeaderBytes, scratch(Stage::Record));
   if (hash128(body) != hash) {
-    fail(ErrorCode::Checksum, "%s: index block at 0x%llx does not match its hash", storage.name().c_str(),
-         static_cast<unsigned long long>(offset));
+    fail_at(index_at(offset), ErrorCode::Checksum, "%s: index block at 0x%llx does not match its hash",
+            storage.name().c_str(), static_cast<unsigned long long>(offset));
   }
   std::vector<std::byte> entries(entries_bytes);
   decompress(lz4 ? Compressor::Lz4 : Compressor::None, body, entries);
@@ -66,23 +69,23 @@ PlainBlock read_plain_block(const Storage& storage, std::uint64_t offset, std::u
     const auto record = load<std::uint64_t>(entries.data() + kOffsetBytes * i);
     if (record == 0) break;
     if (record < least || record >= file_bytes) {
-      fail(ErrorCode::Corrupt, "%s: index block at 0x%llx says that a record is at 0x%llx",
-           storage.name().c_str(), static_cast<unsigned long long>(offset),
-           static_cast<unsigned long long>(record));
+      fail_at(index_at(offset), ErrorCode::Corrupt,
+              "%s: index block at 0x%llx says that a record is at 0x%llx", storage.name().c_str(),
+              static_cast<unsigned long long>(offset), static_cast<unsigned long long>(record));
     }
     least = record + kMinRecordBytes;
     try {
       block.slots.push_back(slot_of_record(storage, place, record, row_begin));
     } catch (Error& error) {
-      error.at(place.number, record);
+      error.at({Place::Kind::Chunk, place.number, Place::kNone, record});
       throw;
     }
     row_begin = block.slots.back().row_end;
     ++place.number;
   }
   if (block.next != 0 && block.slots.size() < capacity) {
-    fail(ErrorCode::Corrupt, "%s: index block at 0x%llx has a successor and is not full",
-         storage.name().c_str(), static_cast<unsigned long long>(offset));
+    fail_at(index_at(offset), ErrorCode::Corrupt, "%s: index block at 0x%llx has a successor and is not full",
+            storage.name().c_str(), static_cast<unsigned long long>(offset));
   }
   return block;
 }

@@ -17,6 +17,10 @@ const RowLayout kUnset;
 // A read of at least as many bytes is worth waking other threads for.
 constexpr std::size_t kParallelBytes = std::size_t{2} << 20;
 
+Place place_of(std::uint64_t chunk, std::uint64_t offset) {
+  return {Place::Kind::Chunk, chunk, Place::kNone, offset};
+}
+
 }  // namespace
 
 Reader::Reader(std::shared_ptr<Storage> storage, const ReaderOptions& options)
@@ -46,7 +50,7 @@ void Reader::load_layout() {
     const ChunkEntry entry = index_.entry(chunk);
     if (entry.is_damaged()) continue;
     try {
-      const Bytes record = read_record(chunk, entry);
+      const Bytes record = read_record(entry);
       check_record(record, {header_.metadata.check_salt(), chunk});
       Bytes payload;
       layout_ = parse_record(record, &payload).layout;
@@ -57,9 +61,9 @@ void Reader::load_layout() {
   if (layout_.is_set()) {
     layout_known_.store(true, std::memory_order_release);
   } else if (index_.durable_chunks() > 0) {
-    fail(ErrorCode::Checksum,
-         "%s: none of its chunks (%llu) is whole, and nothing else tells the dtype and shape of its rows",
-         storage_->name().c_str(), ull{index_.chunks()});
+    fail_at({Place::Kind::Chunk}, ErrorCode::Checksum,
+            "%s: none of its chunks (%llu) is whole, and nothing else tells the dtype and shape of its rows",
+            storage_->name().c_str(), ull{index_.chunks()});
   }
 }
 
@@ -118,9 +122,9 @@ void Reader::read_range(RowRange range, const Cells* cells, std::byte* out) cons
   }
 }
 
-Bytes Reader::read_record(std::uint64_t chunk, const ChunkEntry& entry) const {
+Bytes Reader::read_record(const ChunkEntry& entry) const {
   if (entry.is_damaged()) {
-    fail(ErrorCode::Checksum, "chunk %llu cannot be found: its index slot is damaged", ull{chunk});
+    fail(ErrorCode::Checksum, "its index slot is damaged, so it cannot be found");
   }
   if (!ends_within_file(entry.offset + entry.size)) {
     fail(ErrorCode::Truncated, "%u stored bytes at 0x%llx exceed the file's %llu", entry.size,
@@ -134,6 +138,17 @@ Bytes Reader::read_record(std::uint64_t chunk, const ChunkEntry& entry) const {
                                                   scratch(Stage::Record));
 }
 
+// Of a chunk, before anything is allocated for them.
+void Reader::check_rows(std::uint64_t rows) const {
+  const std::uint64_t own = header_.metadata.max_chunk_raw_bytes;
+  const std::uint64_t most = std::min(options_.max_chunk_raw_bytes, own);
+  if (rows <= most / layout().row_bytes()) return;
+  const bool is_damage = rows > own / layout().row_bytes();
+  fail(is_damage ? ErrorCode::Corrupt : ErrorCode::Limit,
+       "%llu rows of %u bytes exceed %s limit of %llu raw bytes a chunk", ull{rows}, layout().row_bytes(),
+       is_damage ? "the file's" : "the reader's", ull{is_damage ? own : most});
+}
+
 bool Reader::ends_within_file(std::uint64_t end) const {
   if (end <= file_bytes_.load(std::memory_order_relaxed)) return true;
   const std::uint64_t bytes = storage_->size();
@@ -145,7 +160,7 @@ Reader::OpenChunk Reader::open_chunk(std::uint64_t chunk) const {
   const ChunkEntry entry = index_.entry(chunk);
   OpenChunk open{chunk, entry.offset, {entry.row_begin, entry.row_end - entry.row_begin}, {}};
   try {
-    open.record = read_record(chunk, entry);
+    open.record = read_record(entry);
     if (entry.follows_damage) {
       check_record(open.record, {header_.metadata.check_salt(), chunk});
       Bytes payload;
@@ -158,14 +173,10 @@ Reader::OpenChunk Reader::open_chunk(std::uint64_t chunk) const {
         entry.record_check) {
       fail(ErrorCode::Checksum, "the record's check is not the one in its index slot");
     }
-    const std::uint64_t limit = std::min(options_.max_chunk_raw_bytes, header_.metadata.max_chunk_raw_bytes);
-    if (open.rows.count > limit / layout().row_bytes()) {
-      fail(ErrorCode::Corrupt, "%llu rows of %u bytes exceed the limit of %llu raw bytes a chunk",
-           ull{open.rows.count}, layout().row_bytes(), ull{limit});
-    }
+    check_rows(open.rows.count);
     check_addressable(open.rows.count * layout().row_bytes(), entry.size);
   } catch (Error& error) {
-    error.at(chunk, entry.offset);
+    error.at(place_of(chunk, entry.is_damaged() ? Place::kNone : entry.offset));
     throw;
   }
   return open;
@@ -193,7 +204,7 @@ void Reader::decode(const OpenChunk& chunk, RowRange range, const Cells* cells, 
     decode_chunk_rows(layout_, chunk.record, {header_.metadata.check_salt(), chunk.number}, verify,
                       static_cast<std::uint32_t>(chunk.rows.count), range, out, cells);
   } catch (Error& error) {
-    error.at(chunk.number, chunk.offset);
+    error.at(place_of(chunk.number, chunk.offset));
     throw;
   }
 }
@@ -258,13 +269,13 @@ std::vector<Error> Reader::verify_chunks(std::uint64_t first, std::uint64_t coun
     try {
       verify_chunk(first + i);
     } catch (Error& error) {
-      error.at(first + i, Error::kNowhere);
+      error.at(place_of(first + i, Place::kNone));
       const std::lock_guard lock(mutex);
       errors.push_back(error);
     }
   });
   std::sort(errors.begin(), errors.end(),
-            [](const Error& a, const Error& b) { return a.chunk() < b.chunk(); });
+            [](const Error& a, const Error& b) { return a.place().number < b.place().number; });
   return errors;
 }
 

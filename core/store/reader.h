@@ -22,7 +22,7 @@ namespace cdd {
 struct ReaderOptions {
   Verify verify = Verify::Stored;
   bool verify_once = false;  // also Verify::Full, the first time this Reader touches a chunk
-  // Chunks that claim more raw bytes are refused before anything is allocated for them.
+  // Chunks that claim more raw bytes are refused (Limit) before anything is allocated for them.
   std::uint64_t max_chunk_raw_bytes = kMaxChunkRawBytes;
 };
 
@@ -50,7 +50,8 @@ class Reader {
 
   // Rows [range.first, range.first + range.count) into `out`, which has exactly their size; with `cells` only
   // these of each row, one after the other without gaps.
-  // Throws OutOfRange, InvalidArgument (size of out, cells), Checksum, Corrupt, Truncated, Unsupported, Io.
+  // Throws OutOfRange, InvalidArgument (size of out, cells), and at the chunk's Place Checksum, Corrupt,
+  // Truncated, Unsupported, Limit; Io.
   void read_into(RowRange range, MutableBytes out, const Cells* cells = nullptr) const;
 
   // Many windows in one call: `rows` rows from each of `starts`, one after the other into `out`, which has
@@ -107,7 +108,8 @@ class Reader {
   void read_range_in_parallel(RowRange range, const Cells* cells, std::byte* out) const;
   OpenChunk open_chunk(std::uint64_t chunk) const;
   OpenChunk open_chunk_with(std::uint64_t chunk, std::uint64_t row) const;
-  Bytes read_record(std::uint64_t chunk, const ChunkEntry& entry) const;
+  Bytes read_record(const ChunkEntry& entry) const;
+  void check_rows(std::uint64_t rows) const;
   void decode(const OpenChunk& chunk, RowRange range, const Cells* cells, std::byte* out) const;
   void decode(const OpenChunk& chunk, RowRange range, const Cells* cells, std::byte* out,
               Verify verify) const;

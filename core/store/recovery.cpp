@@ -86,9 +86,9 @@ IndexWriter IndexWriter::recover(Storage& storage, const Metadata& metadata, std
   BlockWalk walk(storage, metadata, first_block);
   for (const Block& block : walk.blocks()) {
     if (block.plain) {
-      fail(ErrorCode::Unsupported,
-           "%s has sealed index blocks of plain offsets: it can be read, not appended to",
-           storage.name().c_str());
+      fail_at({Place::Kind::Index}, ErrorCode::Unsupported,
+              "%s has sealed index blocks of plain offsets: it can be read, not appended to",
+              storage.name().c_str());
     }
   }
   BlockWalk::Tail tail = walk.find_tail();
@@ -105,9 +105,9 @@ IndexWriter IndexWriter::recover(Storage& storage, const Metadata& metadata, std
   kept.end = std::max({extent.end, tail.end, writer.blocks_.back() + geometry.block_bytes(k)});
   kept.blocks = writer.blocks_.size();
   if (kept.end > storage.size()) {
-    fail(ErrorCode::Truncated, "%s was cut: its last chunk ends at 0x%llx, the file at 0x%llx",
-         storage.name().c_str(), static_cast<unsigned long long>(kept.end),
-         static_cast<unsigned long long>(storage.size()));
+    fail_at({Place::Kind::Index}, ErrorCode::Truncated,
+            "%s was cut: its last chunk ends at 0x%llx, the file at 0x%llx", storage.name().c_str(),
+            static_cast<unsigned long long>(kept.end), static_cast<unsigned long long>(storage.size()));
   }
 
   writer.at_ = writer.whole_ = kept;

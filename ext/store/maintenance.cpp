@@ -42,8 +42,7 @@ bool run(PyObject* module, const Paths& paths, Work&& work) {
 }
 
 PyObject* row_object(const std::optional<std::uint64_t>& row) {
-  if (!row) Py_RETURN_NONE;
-  return PyLong_FromUnsignedLongLong(*row);
+  return number_or_none(row ? *row : Place::kNone);
 }
 
 PyObject* lost_object(const std::vector<LostChunks>& lost) {

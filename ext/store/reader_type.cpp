@@ -9,7 +9,7 @@
 //     def chunk_rows(self, chunk: int) -> (start, stop)
 //     def chunk_info(self, chunk: int) -> (start, stop, codec, raw_bytes, stored_bytes, offset)
 //     def verify_chunk(self, chunk: int) -> None
-//     def verify_chunks(self, first: int, count: int) -> [(chunk, what is wrong with it)]
+//     def verify_chunks(self, first: int, count: int) -> [(chunk, code, offset | None, text without place)]
 //     def refresh(self) -> bool
 //     def close(self) -> None            reads under way in other threads end well
 #include "ext/store/reader_type.h"
@@ -293,8 +293,10 @@ PyObject* reader_verify_chunks(PyObject* self, PyObject* args) {
   Ref list(PyList_New(0));
   for (const Error& error : errors) {
     if (!list) return nullptr;
-    const Ref item(Py_BuildValue("(KN)", static_cast<unsigned long long>(error.chunk()),
-                                 PyUnicode_DecodeFSDefault(error.what())));
+    const Place& place = error.place();
+    const Ref item(Py_BuildValue("(KsNN)", static_cast<unsigned long long>(place.number),
+                                 to_string(error.code()), number_or_none(place.offset),
+                                 PyUnicode_DecodeFSDefault(error.text_without_place())));
     if (!item || PyList_Append(list.get(), item.get()) < 0) return nullptr;
   }
   return list.release();

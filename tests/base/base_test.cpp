@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <vector>
 
 #define XXH_INLINE_ALL
@@ -20,6 +21,41 @@ TEST(Bytes, CheckedArithmeticLeavesOutAloneOnOverflow) {
   EXPECT_EQ(out, 7u);
   EXPECT_TRUE(checked_mul(std::uint64_t{1} << 31, std::uint64_t{1} << 32, &out));
   EXPECT_EQ(out, std::uint64_t{1} << 63);
+}
+
+TEST(Error, ThePlaceStandsBeforeTheTextAndTheFirstOneStays) {
+  Error error(ErrorCode::Checksum, "no match");
+  error.at({Place::Kind::Chunk, 17, Place::kNone, 0x4a10});
+  error.at({Place::Kind::Tile, 3});
+  EXPECT_STREQ(error.what(), "chunk 17 at 0x4a10: no match");
+  EXPECT_STREQ(error.text_without_place(), "no match");
+  EXPECT_EQ(error.place().kind, Place::Kind::Chunk);
+  EXPECT_EQ(error.place().number, 17u);
+
+  Error field(ErrorCode::Corrupt, "no quote");
+  field.at({Place::Kind::Row, 5, 2});
+  EXPECT_STREQ(field.what(), "row 5, field 2: no quote");
+
+  Error header(ErrorCode::Truncated, "a.cdd: cut");
+  header.at({Place::Kind::Header});
+  EXPECT_STREQ(header.what(), "a.cdd: cut");
+  EXPECT_EQ(header.place().kind, Place::Kind::Header);
+
+  Error missing(ENOENT, "a.cdd", "cannot open %s");
+  missing.at({Place::Kind::Index, 1});
+  EXPECT_EQ(missing.text_without_path().find("index block 1: cannot open the file"), 0u);
+}
+
+TEST(Error, WhoThrowsInAKnownPlaceTellsItInTheText) {
+  try {
+    fail_at({Place::Kind::Index, 4}, ErrorCode::Truncated, "index block %d ends", 4);
+    FAIL();
+  } catch (Error& error) {
+    error.at({Place::Kind::Chunk, 7});
+    EXPECT_STREQ(error.what(), "index block 4 ends");
+    EXPECT_EQ(error.place().kind, Place::Kind::Index);
+    EXPECT_EQ(error.place().number, 4u);
+  }
 }
 
 TEST(RowLayout, ReadsAsInNumPy) {

@@ -20,7 +20,8 @@ Numbers readable_chunks(const Image& image) {
   try {
     const Reader reader(std::make_shared<ViewStorage>(image, "damaged"));
     numbers = all_but(reader.chunks(), {});
-    for (const Error& error : reader.verify_chunks(0, reader.chunks())) std::erase(numbers, error.chunk());
+    for (const Error& error : reader.verify_chunks(0, reader.chunks()))
+      std::erase(numbers, error.place().number);
   } catch (const Error&) {
   }
   return numbers;

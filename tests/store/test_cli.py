@@ -117,7 +117,8 @@ def test_verify_tells_rows_of_a_chunk_whose_slot_is_damaged(path: Path) -> None:
     overwrite(path, slots // 64 * 64 + 32 * 5, b"\xff" * 32)
     (bad,) = cdd.verify(path).bad
     assert bad[:3] == (5, 50, 60)
-    assert "slot is damaged" in str(bad)
+    assert (bad.offset, bad.code) == (None, "checksum")
+    assert str(bad) == "chunk 5, rows 50 to 59: its index slot is damaged, so it cannot be found"
 
 
 def test_a_wiped_index_block_is_an_error_and_no_loss(
@@ -129,10 +130,13 @@ def test_a_wiped_index_block_is_an_error_and_no_loss(
     before = chunks[127].offset + chunks[127].stored_bytes
     overwrite(path, before, bytes(chunks[128].offset - before))  # the second block
     for mode in ("r", "a"):
-        with pytest.raises(cdd.ChecksumError, match="index block 1"):
+        with pytest.raises(cdd.ChecksumError, match="index block 1") as caught:
             cdd.open(path, mode)
+        assert (caught.value.part, caught.value.chunk) == ("index", None)
     assert main(["verify", str(path)]) == 1
-    assert "index block 1" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "index block 1" in told
+    assert "python -m cdd repair" in told, "repair helps where the index is damaged"
     assert cdd.repair(path, tmp_path / "out.cdd").lost == ()
     expect_store(tmp_path / "out.cdd", ROWS)
 

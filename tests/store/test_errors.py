@@ -91,6 +91,8 @@ def test_a_damaged_header(path: Path, tmp_path: Path) -> None:
             with pytest.raises(cdd.FormatError, match="header") as caught:
                 read(damaged)
             assert str(damaged) in str(caught.value)
+            assert caught.value.part == "header"
+            assert caught.value.chunk is caught.value.offset is None
 
 
 def test_a_cut_file(path: Path) -> None:
@@ -133,8 +135,9 @@ def test_a_damaged_chunk_costs_its_own_rows(path: Path, verify: str) -> None:
         for read in reads:
             with pytest.raises(cdd.ChecksumError, match=rf"chunk 37 at {info.offset:#x}: .*check") as caught:
                 read()
-            assert caught.value.chunk == 37
-            assert caught.value.offset == info.offset
+            error = caught.value
+            assert (error.part, error.chunk, error.offset) == ("chunk", 37, info.offset)
+            assert error.row is error.field is error.tile is None
 
 
 @pytest.mark.parametrize("durability", ["batch", "always", "none"])
@@ -156,8 +159,10 @@ def test_a_store_without_dtype_whose_only_chunk_is_damaged(tmp_path: Path, durab
                 cdd.load(left)
         else:
             for mode in ("r", "a"):
-                with pytest.raises(cdd.ChecksumError, match=r"none of its chunks \(1\) is whole"):
+                with pytest.raises(cdd.ChecksumError, match=r"none of its chunks \(1\) is whole") as caught:
                     cdd.open(left, mode)
+                assert caught.value.part == "chunk"
+                assert caught.value.chunk is None
             assert left.read_bytes() == data, "nothing was cut off"
         report = cdd.repair(left, overwrite=True)
         assert report.rows == (20 if place < record else 0)
@@ -169,8 +174,11 @@ def test_a_store_without_dtype_whose_only_chunk_is_damaged(tmp_path: Path, durab
 def test_a_chunk_of_more_than_the_limit(path: Path) -> None:
     with cdd.open(path, max_chunk_bytes=320) as reader:
         assert np.array_equal(reader[:], ROWS)
-    with cdd.open(path, max_chunk_bytes=319) as reader, pytest.raises(cdd.FormatError, match="319"):
-        reader[0]
+    with cdd.open(path, max_chunk_bytes=319) as reader:
+        with pytest.raises(cdd.LimitError, match=r"exceed the reader's limit of 319 raw bytes") as caught:
+            reader[0]
+        assert (caught.value.part, caught.value.chunk) == ("chunk", 0)
+        assert not isinstance(caught.value, cdd.FormatError), "it is not damaged"
     with pytest.raises(ValueError, match="max_chunk_bytes"):
         cdd.open(path, max_chunk_bytes=0)
 

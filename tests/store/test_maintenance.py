@@ -161,6 +161,7 @@ def test_verify_reports(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (bad,) = report.bad
     assert isinstance(bad, cdd.BadChunk)
     assert (bad.chunk, bad.start, bad.stop, bad.refused) == (80, 1600, 1602, False)
+    assert (bad.offset, bad.code) == (at, "checksum")
     assert str(report).splitlines()[0].startswith(f"{path}: chunk 80, rows 1600 to 1601, at {at:#x}: ")
     assert str(report).splitlines()[1:] == [f"{path}: DAMAGED, 1 of 81 chunks", hint(path)]
     assert main(["verify", str(path)]) == 1
@@ -177,7 +178,7 @@ def test_chunks_over_the_limit_are_refused_and_not_damaged(
     report = cdd.verify(path, max_chunk_bytes=small)
     assert not report.ok
     assert len(report.bad) == CHUNKS - 1
-    assert all(chunk.refused for chunk in report.bad)
+    assert all(chunk.refused and chunk.code == "limit" for chunk in report.bad)
     assert main(["verify", str(path), "--max-chunk-bytes", str(small)]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"{path}: chunk 0, rows 0 to 19: refused: over --max-chunk-bytes"
