@@ -1,0 +1,103 @@
+"""Opening a logical array for reading, wherever its manifest is."""
+
+import os
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from cdd import arguments
+from cdd.logical import process, repo
+from cdd.logical.array import Array, Origin
+from cdd.logical.extras import zarr
+from cdd.logical.manifest import Manifest
+from cdd.logical.origins import GroupOrigin, JsonOrigin, find_name, home_of
+from cdd.logical.trust import Trust
+
+
+def open(
+    source: Any,
+    name: str | None = None,
+    *,
+    branch: str | None = None,
+    tag: str | None = None,
+    snapshot: str | None = None,
+    as_of: datetime | None = None,
+    members: Mapping[str, Any] | None = None,
+    allow: Iterable[str | os.PathLike[str]] = (),
+) -> Array:
+    """Opens a logical array for reading; cdd.logical.transaction() writes.
+
+    source is one of
+        the path of a JSON file, {"cdd:logical": ...}
+        the path of an icechunk repository, or an icechunk.Repository or Session
+        the path or URL of a zarr store, a zarr store, or a zarr.Group
+        a manifest: a cdd.logical.Manifest or a mapping
+    name is the array's within a repository or store; it may be left out where there is one only.
+
+    branch="main", tag, snapshot   the version of a repository
+    as_of       the branch's version at a time (a datetime)
+    members     arrays for members of kind "named", by name: NumPy's, or any with shape, dtype and []
+    allow       directories and URLs below which paths in the manifest may be opened. Without it only what
+                lies within the repository or store itself is
+
+    No member is opened yet. Raises FileNotFoundError where nothing is, ManifestError (with the place in the
+    JSON), UnsupportedError for a newer version, LogicalError for a version or name that is not there, and
+    ImportError where zarr or icechunk is needed and not installed.
+    """
+    version = repo.Version(branch, tag, snapshot, as_of)
+    version.check()
+    named = dict(members or {})
+    origin: Origin
+    if isinstance(source, Manifest | Mapping):
+        return Array(source, members=named)
+    if repo.is_repository_object(source):
+        origin = repo.RepoOrigin(source, None, name, version, Trust.of(None, allow), named)
+    elif isinstance(source, str | os.PathLike) and "://" not in os.fspath(source):
+        path = os.fspath(source)
+        if not Path(path).exists():
+            raise FileNotFoundError(2, "no JSON file, icechunk repository or zarr store", path)
+        path = str(Path(path).absolute())
+        if repo.is_repository(path):
+            origin = repo.RepoOrigin(None, path, name, version, Trust.of(path, allow), named)
+        elif Path(path).is_file():
+            if name is not None:
+                raise ValueError(f"{path!r} is a file, which holds one array: it has no name")
+            origin = JsonOrigin(path, Trust.of(None, allow), named)
+        else:
+            origin = _of_group(path, name, path, allow, named)
+    else:
+        origin = _of_group(source, name, None, allow, named)
+    if version != repo.Version() and not isinstance(origin, repo.RepoOrigin):
+        raise ValueError("branch, tag, snapshot and as_of are for icechunk repositories")
+    raw, places, snapshot_id = origin.load()
+    return Array(raw, places=places, origin=origin, version=snapshot_id)
+
+
+def _of_group(
+    source: Any,
+    name: str | None,
+    path: str | None,
+    allow: Iterable[str | os.PathLike[str]],
+    named: Mapping[str, Any],
+) -> GroupOrigin:
+    library = zarr()
+    if isinstance(source, library.Group):
+        group = source
+    else:
+        store = getattr(source, "store", source)  # a session has one
+        if not isinstance(store, str | library.abc.store.Store):
+            raise TypeError(
+                "a logical array is opened by a path, a URL, a zarr group or store, or an icechunk "
+                f"repository, not by {arguments.shown(source)}"
+            )
+        if hasattr(store, "session"):
+            process.enter()
+        group = library.open_group(store, mode="r")
+    if hasattr(group.store, "session"):
+        process.enter()
+    if name is None:
+        inner = find_name(group)
+    else:
+        inner = f"{group.path}/{name}" if group.path else arguments.text("name", name)
+    return GroupOrigin(group.store, inner, path, Trust.of(home_of(group.store), allow), named)

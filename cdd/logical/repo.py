@@ -1,0 +1,139 @@
+"""icechunk: versions of manifest and members as one. The only file that imports it.
+
+icechunk 1.1 and 2.x both work. What is not the same in both is asked for by name, never by version.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from cdd.logical import process
+from cdd.logical.errors import ConflictError, LogicalError
+from cdd.logical.extras import icechunk
+from cdd.logical.members import Places
+from cdd.logical.origins import Loaded, find_name, manifest_of, open_group
+from cdd.logical.trust import Trust
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """Which version of a repository is read: the branch's newest, or one that stays."""
+
+    branch: str | None = None
+    tag: str | None = None
+    snapshot: str | None = None
+    as_of: datetime | None = None
+
+    def check(self) -> None:
+        stays = [name for name in ("tag", "snapshot", "as_of") if getattr(self, name) is not None]
+        if len(stays) > 1 or (self.branch is not None and stays not in ([], ["as_of"])):
+            raise ValueError("one of branch=, tag= and snapshot= names a version, as_of= a time of a branch")
+        if self.as_of is not None and not isinstance(self.as_of, datetime):
+            raise TypeError(f"as_of is a datetime, not {type(self.as_of).__name__}")
+
+
+@dataclass(slots=True)
+class RepoOrigin:
+    """The attribute of a group in a repository, of a branch, a tag, a snapshot or a time."""
+
+    repository: Any  # or None: the one at `path`
+    path: str | None
+    name: str | None
+    version: Version
+    trust: Trust = field(default_factory=Trust)
+    named: Mapping[str, Any] = field(default_factory=dict)
+
+    def load(self) -> Loaded:
+        process.enter()
+        repository = open_repository(self.repository or self.path, self.trust)
+        session = reading_session(repository, self.version)
+        if self.name is None:
+            self.name = find_name(open_group(session.store, ""))
+        group = open_group(session.store, self.name)
+        places = Places(group, self.trust, self.named, True)
+        return manifest_of(group), places, session.snapshot_id
+
+
+def is_repository(path: str) -> bool:
+    """Whether a folder is one of icechunk's."""
+    folder = Path(path)
+    return (folder / "snapshots").is_dir() and ((folder / "refs").is_dir() or (folder / "repo").exists())
+
+
+def is_repository_object(where: Any) -> bool:
+    return type(where).__module__.partition(".")[0] == "icechunk" and hasattr(where, "readonly_session")
+
+
+def open_repository(where: Any, trust: Trust, create: bool = False) -> Any:
+    """The repository at a path, or the one given. Virtual chunks below what `trust` allows can be read."""
+    process.enter()
+    if not isinstance(where, str):
+        return where
+    library = icechunk()
+    storage = library.local_filesystem_storage(where)
+    if create and not is_repository(where):
+        return library.Repository.create(storage)
+    config = library.Repository.fetch_config(storage)
+    containers = (config and config.virtual_chunk_containers) or {}
+    allowed = {prefix: None for prefix in containers if _is_allowed(prefix, trust)}
+    return library.Repository.open(storage, authorize_virtual_chunk_access=allowed or None)
+
+
+def _is_allowed(prefix: str, trust: Trust) -> bool:
+    for place in trust.allow:
+        url = place if "://" in place else f"{Path(place).resolve().as_uri()}/"
+        if prefix.startswith(url):
+            return True
+    return False
+
+
+def reading_session(repository: Any, version: Version) -> Any:
+    """A session that reads one version. LogicalError where there is none."""
+    library = icechunk()
+    try:
+        if version.tag is not None:
+            return repository.readonly_session(tag=version.tag)
+        if version.snapshot is not None:
+            return repository.readonly_session(snapshot_id=version.snapshot)
+        branch = version.branch or "main"
+        if version.as_of is None:
+            return repository.readonly_session(branch)
+        return repository.readonly_session(snapshot_id=_snapshot_at(repository, branch, version.as_of))
+    except (library.IcechunkError, ValueError) as error:
+        wanted = version.tag or version.snapshot or version.branch or "main"
+        raise LogicalError(f"no version {wanted!r} in the repository: {error}") from error
+
+
+def _snapshot_at(repository: Any, branch: str, time: datetime) -> str:
+    """The branch's last snapshot at a time; a naive one is of this machine's time zone."""
+    time = time.astimezone(UTC)
+    for found in repository.ancestry(branch=branch):
+        if found.written_at <= time:
+            return str(found.id)
+    raise LogicalError(f"the branch {branch!r} has no version as old as {time.isoformat()}")
+
+
+def commit(session: Any, message: str) -> str:
+    """The new snapshot's id. What other commits changed elsewhere is merged; ConflictError for the rest."""
+    library = icechunk()
+    try:
+        return str(session.commit(message, rebase_with=library.ConflictDetector()))
+    except library.RebaseFailedError as error:
+        paths = tuple(sorted({str(conflict.path) for conflict in error.conflicts}))
+        raise ConflictError(
+            f"another commit to the branch {session.branch!r} came first and changed the same: "
+            f"{', '.join(paths)}",
+            paths,
+        ) from error
+    except library.ConflictError as error:
+        raise ConflictError(f"another commit to the branch {session.branch!r} came first: {error}") from error
+
+
+def lock_path(where: Any) -> str | None:
+    """The file whose lock serialises commits to a repository on a local file system."""
+    if isinstance(where, str | os.PathLike):
+        return f"{Path(where).resolve()}.cdd-lock"
+    return None

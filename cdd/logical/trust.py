@@ -1,0 +1,82 @@
+"""Which paths of a manifest may be opened: a manifest can come from a stranger.
+
+What lies within the repository or store itself came along with the manifest and is opened. Any other path is
+opened only below a directory or URL that the program allows, after links are resolved.
+"""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote
+
+from cdd import arguments
+from cdd.logical.errors import MemberError
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """`home` is the directory of the repository or store, None where there is none; `allow` the program's."""
+
+    home: str | None = None
+    allow: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, home: str | None, allow: Iterable[str | os.PathLike[str]]) -> "Trust":
+        if isinstance(allow, str | os.PathLike):
+            allow = (allow,)
+        places = []
+        for place in allow:
+            if not isinstance(place, str | os.PathLike):
+                raise TypeError(f"allow lists directories and URLs, not {arguments.shown(place)}")
+            text = os.fspath(place)
+            places.append(text.rstrip("/") + "/" if "://" in text else str(Path(text).absolute()))
+        return cls(home and str(Path(home).absolute()), tuple(places))
+
+    @property
+    def directories(self) -> list[str]:
+        """Where relative paths are looked for, in turn."""
+        own = [self.home] if self.home else []
+        return own + [place for place in self.allow if "://" not in place]
+
+    def find(self, path: str, name: str) -> str:
+        """The path or URL to open for the member of that `name`. MemberError where it is not allowed."""
+        if path.startswith("file://"):
+            path = unquote(path.removeprefix("file://"))
+        if "://" in path:
+            return self._find_url(path, name)
+        directories = [str(Path(place).resolve()) for place in self.directories]
+        outside = ""
+        is_absolute = Path(path).is_absolute()
+        candidates = [path] if is_absolute else [str(Path(place, path)) for place in directories]
+        for candidate in candidates:
+            real = Path(candidate).resolve()
+            if not any(real.is_relative_to(place) for place in directories):
+                outside = str(real)
+            elif real.exists():
+                return str(real)
+        if outside:
+            raise MemberError(
+                f"member {name!r} is {outside!r}: {self._rule()}, "
+                f"allow=[{str(Path(outside).parent)!r}] would open it",
+                name,
+            )
+        if not candidates:
+            raise MemberError(
+                f"member {name!r} is the relative path {path!r}: {self._rule()}, and it is looked for there",
+                name,
+            )
+        raise MemberError(f"member {name!r}: no file {path!r} ({', '.join(candidates)})", name)
+
+    def _find_url(self, url: str, name: str) -> str:
+        plain = unquote(unquote(url))
+        if ".." in plain.replace("\\", "/").split("/"):
+            raise MemberError(f"member {name!r} is {url!r}: a URL without '..' is wanted", name)
+        if not any("://" in place and url.startswith(place) for place in self.allow):
+            raise MemberError(f"member {name!r} is {url!r}: {self._rule()}", name)
+        return url
+
+    def _rule(self) -> str:
+        allowed = [repr(place) for place in (*([self.home] if self.home else []), *self.allow)]
+        listed = f"those below {', '.join(allowed)}" if allowed else "none"
+        return f"of paths that a manifest names only what allow= lists is opened ({listed})"
