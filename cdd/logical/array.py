@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from cdd import arguments
 from cdd.dtypes import Array as NumpyArray
-from cdd.dtypes import DType, out_items
+from cdd.dtypes import DType
 from cdd.logical import process
 from cdd.logical.keys import applied, select, select_outer
 from cdd.logical.lazy import Lazy
@@ -21,6 +21,7 @@ from cdd.logical.manifest import Manifest, Region, read
 from cdd.logical.members import Places
 from cdd.logical.plan import Reading
 from cdd.logical.windows import read_many, read_windows
+from cdd.out import out_items
 
 
 class Origin(Protocol):

@@ -7,7 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cdd.dtypes import Array as NumpyArray
-from cdd.dtypes import DType, out_items
+from cdd.dtypes import DType
+from cdd.out import out_items
 
 if TYPE_CHECKING:
     from cdd.logical.array import Array

@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from cdd import arguments
-from cdd.dtypes import Array, out_items
+from cdd.dtypes import Array
 from cdd.indexing import row_numbers
 from cdd.logical.keys import Selection, applied, select
 from cdd.logical.plan import Reading, joined_runs
+from cdd.out import out_items
 
 _JOINED_BYTES = 64 << 20  # of rows that are read at once for several windows
 
