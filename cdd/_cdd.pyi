@@ -42,16 +42,7 @@ def repair(
 def whole_end(path: str, max_chunk_bytes: int, /) -> int: ...
 def truncate(path: str, output: str, replace: bool, rows: int, /) -> None: ...
 def compact(
-    path: str,
-    output: str,
-    replace: bool,
-    only_smaller: bool,
-    codec: str,
-    profile: str,
-    level: int,
-    chunk_bytes: int,
-    chunk_rows: int,
-    /,
+    path: str, output: str, replace: bool, only_smaller: bool, options: dict[str, Any], /
 ) -> tuple[int, int]: ...
 
 @final
@@ -62,9 +53,7 @@ class Memory:
 
 @final
 class Reader:
-    def __new__(
-        cls, source: str | Memory | Buffer, verify: str, mmap: bool | None, max_chunk_bytes: int, /
-    ) -> Reader: ...
+    def __new__(cls, source: str | Memory | Buffer, options: dict[str, Any], /) -> Reader: ...
     @property
     def rows(self) -> int: ...
     @property
@@ -75,6 +64,8 @@ class Reader:
     def layout(self) -> tuple[int, tuple[int, ...]] | None: ...
     @property
     def user_meta(self) -> bytes: ...
+    @property
+    def id(self) -> str: ...
     @property
     def closed(self) -> bool: ...
     def read_into(self, start: int, stop: int | None, out: Buffer, cells: Cells = ..., /) -> None: ...
@@ -102,23 +93,7 @@ class Rows:
 
 @final
 class Writer:
-    def __new__(
-        cls,
-        target: str | Memory,
-        mode: str,
-        layout: tuple[int, tuple[int, ...]] | None,
-        user_meta: Buffer,
-        codec: str,
-        profile: str,
-        level: int,
-        float16: bool,
-        normalise: str | None,
-        size_scale: float,
-        chunk_bytes: int,
-        chunk_rows: int,
-        durability: str,
-        /,
-    ) -> Writer: ...
+    def __new__(cls, target: str | Memory, mode: str, options: dict[str, Any], /) -> Writer: ...
     @property
     def rows(self) -> int: ...
     @property
@@ -127,6 +102,8 @@ class Writer:
     def layout(self) -> tuple[int, tuple[int, ...]] | None: ...
     @property
     def user_meta(self) -> bytes: ...
+    @property
+    def id(self) -> str: ...
     @property
     def closed(self) -> bool: ...
     @property

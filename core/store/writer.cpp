@@ -1,7 +1,6 @@
 #include "core/store/writer.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/codec/plan.h"
 #include "core/os/process.h"
@@ -25,25 +24,6 @@ constexpr std::uint64_t kMaxWrittenRawBytes = std::min(std::uint64_t{7} << 28, k
 // Raw bytes of a chunk whose rows the data decides. Longer chunks would shrink a little more, but not every
 // codec can begin in the middle of one, and a window then costs all that is before it.
 constexpr std::uint64_t kMaxAutoRawBytes = std::uint64_t{1} << 20;
-
-void check_options(const WriterOptions& options) {
-  check_plan_name(options.codec);
-  if (options.level < 1 || options.level > 22) {
-    fail(ErrorCode::InvalidArgument, "level %d is not one of zstd's 1 to 22", options.level);
-  }
-  if (!(options.float16.size_scale > 0) || !std::isfinite(options.float16.size_scale)) {
-    fail(ErrorCode::InvalidArgument, "size_scale %g is not a positive number",
-         static_cast<double>(options.float16.size_scale));
-  }
-  if (options.chunk_rows == 0 && options.chunk_bytes == 0) {
-    fail(ErrorCode::InvalidArgument, "chunk_bytes must be at least 1");
-  }
-  if (options.first_capacity == 0 || (options.first_capacity & (options.first_capacity - 1)) != 0 ||
-      options.first_capacity > kMaxCapacity) {
-    fail(ErrorCode::InvalidArgument, "index block capacity %u is not a power of two up to %u",
-         options.first_capacity, kMaxCapacity);
-  }
-}
 
 // Of a chunk that readers of this store take.
 std::uint64_t most_raw_bytes(const Metadata& metadata) {
@@ -389,6 +369,8 @@ RowLayout Writer::layout() const {
 }
 
 std::vector<std::byte> Writer::user_meta() const { return header_.user_meta; }
+
+std::array<std::byte, 16> Writer::id() const { return header_.metadata.salt; }
 
 CastError Writer::cast_error() const {
   const auto locked = lock();

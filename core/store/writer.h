@@ -18,29 +18,9 @@
 #include "core/store/chunk_sizer.h"
 #include "core/store/header.h"
 #include "core/store/index_writer.h"
+#include "core/store/writer_options.h"
 
 namespace cdd {
-
-// What survives a power cut. A killed process loses only rows that do not fill a chunk yet, whichever it is.
-enum class Durability : std::uint8_t {
-  None,    // nothing is synced before close()
-  Commit,  // what was there at the last flush()
-  Batch,   // also all but the last 64 chunks or second of appending (looked at as appends come)
-  Always,  // every append, which therefore ends with a chunk of its own
-};
-
-struct WriterOptions {
-  RowLayout layout;                  // unset: the first append decides. For an existing store it must agree.
-  std::vector<std::byte> user_meta;  // of a new store
-  std::string codec = "auto";        // a name of core/codec/plan.h
-  Profile profile = Profile::Fast;
-  int level = 3;  // of zstd
-  Float16Options float16;
-  std::uint32_t chunk_rows = 0;      // not 0: rows of every chunk
-  std::uint32_t chunk_bytes = 4096;  // else: stored bytes of a chunk, about
-  Durability durability = Durability::Batch;
-  std::uint32_t first_capacity = kDefaultFirstCapacity;  // chunks of a new store's first index block
-};
 
 class Writer {
  public:
@@ -77,7 +57,8 @@ class Writer {
   std::uint64_t chunks() const;     // written
   RowLayout layout() const;
   std::vector<std::byte> user_meta() const;
-  CastError cast_error() const;  // of all lossy chunks so far
+  std::array<std::byte, 16> id() const;  // the file's salt
+  CastError cast_error() const;          // of all lossy chunks so far
 
  private:
   Writer(std::shared_ptr<Storage> storage, const WriterOptions& options, Header header, IndexWriter index);

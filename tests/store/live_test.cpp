@@ -207,7 +207,7 @@ TEST(Live, ReaderPassesDamagedSlots) {
           WriterOptions options;
           options.chunk_rows = 1;
           options.first_capacity = static_cast<std::uint32_t>(first_capacity);
-          options.durability = Durability::Commit;
+          options.durability = Durability::Flush;
           const auto memory = std::make_shared<MemoryStorage>();
           const auto writer = Writer::create(memory, options);
           append(*writer, 0, kSeen);
