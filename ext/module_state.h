@@ -16,6 +16,7 @@ struct ModuleState {
   PyObject* rows_type;
   PyObject* writer_type;
   PyObject* memory_type;
+  PyObject* lock_type;
 };
 
 inline ModuleState& state_of_module(PyObject* module) noexcept {
@@ -32,5 +33,6 @@ bool add_reader_type(PyObject* module);
 bool add_rows_type(PyObject* module);
 bool add_writer_type(PyObject* module);
 bool add_memory_type(PyObject* module);
+bool add_lock_type(PyObject* module);
 
 }  // namespace cdd::ext

@@ -54,11 +54,8 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
     r"(zstd|zstd_errors|zdict|lz4|lz4hc|lz4frame)\.h": ("core/codec/compressor.cpp",),
     r"(blake3|xxhash)\.h": ("core/base/hash.cpp",),
     r"(tbb|oneapi)/.*": ("core/threads/for_each.cpp",),
-    r"(unistd|fcntl|dirent|pthread|poll|windows|winsock2|io|share|fileapi|winbase)\.h": (
-        "core/os/",
-        "core/storage/",
-    ),
-    r"(sys|linux|mach)/.*\.h": ("core/os/", "core/storage/"),
+    r"(unistd|fcntl|dirent|pthread|poll|windows|winsock2|io|share|fileapi|winbase)\.h": ("core/os/",),
+    r"(sys|linux|mach)/.*\.h": ("core/os/",),
     r"Python\.h": ("ext/",),
 }
 

@@ -27,7 +27,7 @@ def open(source: Any, mode: str = "r", **options: Any) -> Reader | Writer:
         "w"  writes a new store and replaces what is there, at once: save() does when all is written; returns
              a Writer
         "x"  writes a new store, FileExistsError when something is there
-        "a"  appends to the store that is there, or writes a new one
+        "a"  appends to the store that is there, or writes a new one: also in place of an empty file
 
     Options of mode "r"
         check="stored"     which checks each read makes: "stored" the check over the stored bytes;

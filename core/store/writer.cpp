@@ -36,9 +36,8 @@ Metadata new_metadata(const WriterOptions& options) {
   metadata.first_capacity = options.first_capacity;
   metadata.layout = options.layout;
   metadata.chunk_rows = options.chunk_rows;
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  metadata.created_ns =
-      static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+  const std::chrono::nanoseconds now = std::chrono::system_clock::now().time_since_epoch();
+  metadata.created_ns = static_cast<std::uint64_t>(now.count());
   return metadata;
 }
 
@@ -46,21 +45,24 @@ Metadata new_metadata(const WriterOptions& options) {
 
 std::unique_ptr<Writer> Writer::create_file(const std::string& path, bool replace,
                                             const WriterOptions& options, Visible visible) {
-  const std::shared_ptr<FileStorage> file = FileStorage::create(path, replace);
-  auto writer = create(file, options);
-  if (visible == Visible::AtOnce) {
-    file->publish();
-  } else {
-    writer->unpublished_ = file;
-  }
-  return writer;
+  return create_in(FileStorage::create(path, replace), options, visible);
 }
 
 std::unique_ptr<Writer> Writer::open_file(const std::string& path, const WriterOptions& options) {
-  return open(FileStorage::open(path, FileStorage::Access::Append), options);
+  auto file = FileStorage::open(path, FileStorage::Access::Append);
+  if (file->size() > 0) return open(std::move(file), options);
+  return create_in(FileStorage::create_instead_of(std::move(file)), options, Visible::AtOnce);
 }
 
-std::unique_ptr<Writer> Writer::create(std::shared_ptr<Storage> storage, const WriterOptions& options) {
+std::unique_ptr<Writer> Writer::create_in(std::shared_ptr<FileStorage> file, const WriterOptions& options,
+                                          Visible visible) {
+  auto writer = create(file, options);
+  visible == Visible::AtOnce ? file->publish() : writer->unpublished_.swap(file);
+  return writer;
+}
+
+std::unique_ptr<Writer> Writer::create(std::shared_ptr<WritableStorage> storage,
+                                       const WriterOptions& options) {
   check_options(options);
   const Metadata metadata = new_metadata(options);
   const std::vector<std::byte> bytes = encode_header(metadata, options.user_meta);
@@ -72,7 +74,7 @@ std::unique_ptr<Writer> Writer::create(std::shared_ptr<Storage> storage, const W
       new Writer(std::move(storage), options, std::move(header), std::move(index)));
 }
 
-std::unique_ptr<Writer> Writer::open(std::shared_ptr<Storage> storage, const WriterOptions& options) {
+std::unique_ptr<Writer> Writer::open(std::shared_ptr<WritableStorage> storage, const WriterOptions& options) {
   check_options(options);
   const Header header = read_header(*storage);
   if (header.metadata.readonly_compatible != 0) {
@@ -96,7 +98,7 @@ std::unique_ptr<Writer> Writer::open(std::shared_ptr<Storage> storage, const Wri
   return std::unique_ptr<Writer>(new Writer(storage, merged, header, std::move(index)));
 }
 
-Writer::Writer(std::shared_ptr<Storage> storage, const WriterOptions& options, Header header,
+Writer::Writer(std::shared_ptr<WritableStorage> storage, const WriterOptions& options, Header header,
                IndexWriter index)
     : storage_(std::move(storage)),
       name_(storage_->name()),
@@ -330,7 +332,7 @@ void Writer::close() {
   const auto locked = lock();
   if (!storage_) return;
   // Whatever happens, the file and its lock are let go of.
-  const std::shared_ptr<Storage> storage = std::move(storage_);
+  const std::shared_ptr<WritableStorage> storage = std::move(storage_);
   storage_.reset();
   const std::shared_ptr<FileStorage> unpublished = std::move(unpublished_);
   unpublished_.reset();

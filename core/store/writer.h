@@ -30,11 +30,12 @@ class Writer {
   // Creates a file: whole or not at all. `replace` as FileStorage::create().
   static std::unique_ptr<Writer> create_file(const std::string& path, bool replace,
                                              const WriterOptions& options, Visible visible = Visible::AtOnce);
-  // Opens an existing file, recovering it if its last writer died.
+  // Opens an existing file, recovering it if its last writer died. An empty one becomes a new store.
   static std::unique_ptr<Writer> open_file(const std::string& path, const WriterOptions& options);
   // The same on storage that the caller has for itself alone.
-  static std::unique_ptr<Writer> create(std::shared_ptr<Storage> storage, const WriterOptions& options);
-  static std::unique_ptr<Writer> open(std::shared_ptr<Storage> storage, const WriterOptions& options);
+  static std::unique_ptr<Writer> create(std::shared_ptr<WritableStorage> storage,
+                                        const WriterOptions& options);
+  static std::unique_ptr<Writer> open(std::shared_ptr<WritableStorage> storage, const WriterOptions& options);
 
   ~Writer();  // closes, ignoring errors; a file that is not visible yet is given up
   Writer(const Writer&) = delete;
@@ -61,8 +62,11 @@ class Writer {
   CastError cast_error() const;          // of all lossy chunks so far
 
  private:
-  Writer(std::shared_ptr<Storage> storage, const WriterOptions& options, Header header, IndexWriter index);
+  Writer(std::shared_ptr<WritableStorage> storage, const WriterOptions& options, Header header,
+         IndexWriter index);
 
+  static std::unique_ptr<Writer> create_in(std::shared_ptr<FileStorage> file, const WriterOptions& options,
+                                           Visible visible);
   std::unique_lock<std::mutex> lock() const;
   void check_usable() const;
   void fix_layout(const RowLayout& layout);
@@ -80,7 +84,7 @@ class Writer {
   void whole_or_nothing(Work&& work);
 
   mutable std::mutex mutex_;
-  std::shared_ptr<Storage> storage_;
+  std::shared_ptr<WritableStorage> storage_;
   const std::string name_;  // of the storage, also when that is let go
   const WriterOptions options_;
   Header header_;

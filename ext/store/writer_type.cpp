@@ -29,7 +29,8 @@ WriterObject* cast(PyObject* self) { return reinterpret_cast<WriterObject*>(self
 
 enum class Mode { Replace, Create, Append };
 
-// Between the two attempts of Append somebody else may create the file, or remove it.
+// Between the two attempts of Append somebody else may create the file, or remove it. Append also creates
+// what a link leads to.
 std::shared_ptr<Writer> open_file(const std::string& path, Mode mode, const WriteOptions& options) {
   if (mode != Mode::Append)
     return Writer::create_file(path, mode == Mode::Replace, options.core, options.visible);
@@ -40,7 +41,7 @@ std::shared_ptr<Writer> open_file(const std::string& path, Mode mode, const Writ
       if (error.os_errno() != ENOENT) throw;
     }
     try {
-      return Writer::create_file(path, false, options.core);
+      return Writer::create_file(followed(path), false, options.core);
     } catch (const Error& error) {
       if (error.os_errno() != EEXIST) throw;
     }
@@ -51,7 +52,7 @@ std::shared_ptr<Writer> open_file(const std::string& path, Mode mode, const Writ
 std::shared_ptr<Writer> open_memory(MemoryObject& memory, Mode mode, const WriteOptions& options,
                                     std::shared_ptr<MemoryStorage>* unseen) {
   const std::shared_ptr<MemoryStorage> old = memory.storage.get();
-  std::shared_ptr<Storage> locked = MemoryStorage::lock_for_writing(old);
+  std::shared_ptr<WritableStorage> locked = MemoryStorage::lock_for_writing(old);
   // Replaced between the two: then the lock is that of a store nobody has any more.
   if (memory.storage.get() != old) return open_memory(memory, mode, options, unseen);
   const bool is_new = locked->size() == 0;

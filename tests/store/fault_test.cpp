@@ -43,7 +43,7 @@ WriterOptions options_of(Durability durability) {
 // Lets one call of a writer's life fail and keeps the books.
 class Ledger {
  public:
-  Ledger(Durability durability, std::shared_ptr<Storage> storage, std::shared_ptr<MemoryStorage> disk)
+  Ledger(Durability durability, std::shared_ptr<WritableStorage> storage, std::shared_ptr<MemoryStorage> disk)
       : options_(options_of(durability)), storage_(std::move(storage)), disk_(std::move(disk)) {}
 
   // Runs `call`; returns false when it failed, which must be with os_errno or, when that is 0, for want of
@@ -206,7 +206,7 @@ class Ledger {
   }
 
   WriterOptions options_;
-  std::shared_ptr<Storage> storage_;
+  std::shared_ptr<WritableStorage> storage_;
   std::shared_ptr<MemoryStorage> disk_;
   std::unique_ptr<Writer> writer_;
   bool created_ = false;
