@@ -30,9 +30,8 @@ struct InThread {
 TEST(Task, GivesItsValue) { EXPECT_EQ(sync_wait(one()), 1); }
 
 TEST(Task, MovesWhatCannotBeCopied) {
-  const auto made = sync_wait([]() -> Task<std::unique_ptr<std::string>> {
-    co_return std::make_unique<std::string>("x");
-  }());
+  const auto made = sync_wait(
+      []() -> Task<std::unique_ptr<std::string>> { co_return std::make_unique<std::string>("x"); }());
   EXPECT_EQ(*made, "x");
 }
 
