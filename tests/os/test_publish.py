@@ -70,7 +70,14 @@ def test_lock(tmp_path: Path) -> None:
 
 def test_a_lock_ends_with_its_process(tmp_path: Path) -> None:
     path = str(tmp_path / "lock")
-    holder = "import sys; from cdd import _cdd; lock = _cdd.Lock(sys.argv[1]); print('held', flush=True); input()"
+    holder = """
+import sys
+from cdd import _cdd
+
+lock = _cdd.Lock(sys.argv[1])
+print("held", flush=True)
+input()
+"""
     with subprocess.Popen(
         [sys.executable, "-P", "-c", holder, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
