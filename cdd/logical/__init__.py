@@ -6,6 +6,9 @@ member; every member stays readable by its own tools.
     a[10_000:10_064], a[:, 25:30, 0], a[[3, 9, 4]]        # NumPy's rules; only the members that are needed
     a.read(i, j, out=buffer), a.read_windows(starts, 64)  # as a cdd.Reader
 
+    with cdd.logical.transaction("repo", "November") as t:
+        t["books"].append(rows, codec={"compressors": ...})  # a member with a codec of its own
+
 zarr, icechunk, dask and xarray are imported when they are first needed: pip install "cdd[zarr]".
 """
 
@@ -22,9 +25,13 @@ from cdd.logical.errors import (
     OverlapError,
     ReadOnlyMemberError,
 )
+from cdd.logical.interop import to_dask, to_xarray
 from cdd.logical.lazy import Lazy
 from cdd.logical.manifest import Manifest, Member, Region
 from cdd.logical.opening import open
+from cdd.logical.transaction import Transaction, append, transaction
+from cdd.logical.upkeep import LogicalReport, check, prune, verify
+from cdd.logical.writing import WritableArray
 
 __all__ = [
     "AlignmentError",
@@ -35,6 +42,7 @@ __all__ = [
     "ForkError",
     "Lazy",
     "LogicalError",
+    "LogicalReport",
     "Manifest",
     "ManifestError",
     "Member",
@@ -43,5 +51,14 @@ __all__ = [
     "OverlapError",
     "ReadOnlyMemberError",
     "Region",
+    "Transaction",
+    "WritableArray",
+    "append",
+    "check",
     "open",
+    "prune",
+    "to_dask",
+    "to_xarray",
+    "transaction",
+    "verify",
 ]

@@ -26,7 +26,7 @@ KINDS = ("zarr", "cdd", "zarr-external", "dataset", "named")
 
 _FIELDS = ("version", "min_reader", "shape", "dtype", "grid", "chunks", "members", "regions")
 _OPTIONAL = ("fill_value", "dimension_names", "attributes")
-_MEMBER_OPTIONAL = ("path", "id", "column", "read_only")
+_MEMBER_OPTIONAL = ("path", "id", "column", "read_only", "digests")
 
 
 class Region(NamedTuple):
@@ -49,6 +49,7 @@ class Member:
     id: str | None = None  # 32 hexadecimal digits of the file's salt (cdd), or the dataset's id
     column: str | None = None  # of a dataset
     read_only: bool = False  # a zarr array whose chunks are virtual references
+    digests: tuple[tuple[int, str], ...] = ()  # see digests.py
 
 
 @dataclass(frozen=True)
@@ -143,6 +144,8 @@ def _member_json(member: Member) -> dict[str, Any]:
         found["column"] = member.column
     if member.read_only:
         found["read_only"] = True
+    if member.digests:
+        found["digests"] = [list(digest) for digest in member.digests]
     return found
 
 
@@ -215,14 +218,30 @@ def _read_member(item: Field, ndim: int) -> Member:
         fields["path"].fail('a path without ".." and null bytes is wanted')
     if kind == "zarr" and (path.startswith("/") or "\\" in path or "" in path.split("/")):
         fields["path"].fail("the path of an array within the group is wanted")
-    ident = fields["id"].text(32) if "id" in fields else None
-    if ident is not None and (len(ident) != 32 or set(ident) - set("0123456789abcdef")):
-        fields["id"].fail("32 hexadecimal digits are wanted")
+    ident = _read_hex(fields["id"]) if "id" in fields else None
     column = fields["column"].text(256) if "column" in fields else None
     if (kind == "dataset") != (column is not None):
         raise item.error(f'{item.path}: a member of kind "dataset" has a column, one of no other kind has')
     read_only = fields["read_only"].flag() if "read_only" in fields else False
-    return Member(name, kind, shape, path, ident, column, read_only)
+    digests = _read_digests(fields["digests"], shape[0]) if "digests" in fields else ()
+    return Member(name, kind, shape, path, ident, column, read_only, digests)
+
+
+def _read_hex(item: Field) -> str:
+    text = item.text(32)
+    if len(text) != 32 or set(text) - set("0123456789abcdef"):
+        item.fail("32 hexadecimal digits are wanted")
+    return text
+
+
+def _read_digests(item: Field, rows: int) -> tuple[tuple[int, str], ...]:
+    found: list[tuple[int, str]] = []
+    for digest in item.items(4096, 1):
+        digest.length(2, 2)
+        number, text = digest.items(2, 2)
+        least = found[-1][0] + 1 if found else 1
+        found.append((number.integer(least, max(least, rows)), _read_hex(text)))
+    return tuple(found)
 
 
 def _read_regions(item: Field, ndim: int, members: int) -> tuple[Array, Array, Array, Array]:

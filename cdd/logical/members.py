@@ -157,6 +157,12 @@ class ZarrSource(Source):
             out=buffer,
         )
 
+    def write(self, picks: Sequence[Pick], value: Array) -> None:
+        """Writes a box; picks are ranges."""
+        if self._icechunk:
+            process.check()
+        self.array.set_basic_selection(_slices(picks), value)
+
 
 @dataclass(frozen=True, slots=True)
 class Places:

@@ -11,7 +11,7 @@ from cdd.logical import process, repo
 from cdd.logical.array import Array, Origin
 from cdd.logical.extras import zarr
 from cdd.logical.manifest import Manifest
-from cdd.logical.origins import GroupOrigin, JsonOrigin, find_name, home_of
+from cdd.logical.origins import GroupOrigin, JsonOrigin, find_name, home_of, members_folder
 from cdd.logical.trust import Trust
 
 
@@ -38,8 +38,9 @@ def open(
     branch="main", tag, snapshot   the version of a repository
     as_of       the branch's version at a time (a datetime)
     members     arrays for members of kind "named", by name: NumPy's, or any with shape, dtype and []
-    allow       directories and URLs below which paths in the manifest may be opened. Without it only what
-                lies within the repository or store itself is
+    allow       directories and URLs below which paths in the manifest may be opened. Without it only zarr
+                arrays of the same group are, and files of the folder beside it that is named as it is, with
+                ".members": where transactions put .cdd files
 
     No member is opened yet. Raises FileNotFoundError where nothing is, ManifestError (with the place in the
     JSON), UnsupportedError for a newer version, LogicalError for a version or name that is not there, and
@@ -59,11 +60,11 @@ def open(
             raise FileNotFoundError(2, "no JSON file, icechunk repository or zarr store", path)
         path = str(Path(path).absolute())
         if repo.is_repository(path):
-            origin = repo.RepoOrigin(None, path, name, version, Trust.of(path, allow), named)
+            origin = repo.RepoOrigin(None, path, name, version, Trust.of(members_folder(path), allow), named)
         elif Path(path).is_file():
             if name is not None:
                 raise ValueError(f"{path!r} is a file, which holds one array: it has no name")
-            origin = JsonOrigin(path, Trust.of(None, allow), named)
+            origin = JsonOrigin(path, Trust.of(members_folder(path), allow), named)
         else:
             origin = _of_group(path, name, path, allow, named)
     else:
@@ -100,4 +101,5 @@ def _of_group(
         inner = find_name(group)
     else:
         inner = f"{group.path}/{name}" if group.path else arguments.text("name", name)
-    return GroupOrigin(group.store, inner, path, Trust.of(home_of(group.store), allow), named)
+    home = home_of(group.store)
+    return GroupOrigin(group.store, inner, path, Trust.of(home and members_folder(home), allow), named)

@@ -88,8 +88,19 @@ def find_name(group: Any) -> str:
 
 
 def names_in(group: Any) -> list[str]:
-    """Names of the groups within a group that are logical arrays."""
-    return sorted(name for name, inner in group.groups() if ATTRIBUTE in inner.attrs.asdict())
+    """Names of the groups within a group, at any depth, that are logical arrays."""
+    names = []
+    for name, inner in group.groups():
+        if ATTRIBUTE in inner.attrs.asdict():
+            names.append(name)
+        else:
+            names += [f"{name}/{further}" for further in names_in(inner)]
+    return sorted(names)
+
+
+def members_folder(path: str) -> str:
+    """Where .cdd members of a repository, store or JSON file are made: beside it, with its name."""
+    return f"{path.removesuffix('.json').rstrip('/')}.members"
 
 
 def home_of(store: Any) -> str | None:

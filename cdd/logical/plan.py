@@ -52,6 +52,10 @@ class Reading:
         self._sources: list[Source | None] = [old.get(member) for member in manifest.members]
         self.fast = RowsOnly(self)
 
+    def at(self, places: Places) -> "Reading":
+        """The same with other places to open members at."""
+        return Reading(self.manifest, places, self)
+
     def by_member(self) -> dict[Any, Source]:
         pairs = zip(self.manifest.members, self._sources, strict=True)
         return {member: source for member, source in pairs if source is not None}
@@ -157,9 +161,8 @@ class Reading:
         try:
             self.source(member).into(local, out if whole else out[place])
         except Exception as error:
-            bounds = zip(layout.lo[number], layout.hi[number], strict=True)
-            region = ", ".join(f"{lo}:{hi}" for lo, hi in bounds)
-            error.add_note(f"in member {self.manifest.members[member].name!r}, region [{region}]")
+            name = self.manifest.members[member].name
+            error.add_note(f"in member {name!r}, region {layout.text(number)}")
             raise
 
     # ------------------------------------------------------------ a key

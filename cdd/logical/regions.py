@@ -124,6 +124,11 @@ class Layout:
             if (other != number).any():
                 raise OverlapError(f"regions[{number}] and regions[{other[other != number][0]}] overlap")
 
+    def text(self, number: int) -> str:
+        """A region for people: [0:512, 0:50, 0:3]."""
+        bounds = zip(self.lo[number], self.hi[number], strict=True)
+        return f"[{', '.join(f'{lo}:{hi}' for lo, hi in bounds)}]"
+
     def find(self, picks: Sequence[Pick]) -> Sequence[int]:
         """The numbers of the regions that hold something between the picks' first and last numbers."""
         if self.axis is not None:

@@ -107,6 +107,15 @@ def reading_session(repository: Any, version: Version) -> Any:
         raise LogicalError(f"no version {wanted!r} in the repository: {error}") from error
 
 
+def writing_session(repository: Any, branch: str) -> Any:
+    """A session on the newest version of a branch. LogicalError where there is no such branch."""
+    library = icechunk()
+    try:
+        return repository.writable_session(branch)
+    except (library.IcechunkError, ValueError) as error:
+        raise LogicalError(f"no branch {branch!r} in the repository: {error}") from error
+
+
 def _snapshot_at(repository: Any, branch: str, time: datetime) -> str:
     """The branch's last snapshot at a time; a naive one is of this machine's time zone."""
     time = time.astimezone(UTC)

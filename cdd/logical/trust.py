@@ -1,7 +1,7 @@
 """Which paths of a manifest may be opened: a manifest can come from a stranger.
 
-What lies within the repository or store itself came along with the manifest and is opened. Any other path is
-opened only below a directory or URL that the program allows, after links are resolved.
+What transactions made for it lies in its own folder of members, and is opened. Any other path is opened only
+below a directory or URL that the program allows, after links are resolved.
 """
 
 import os
@@ -16,10 +16,11 @@ from cdd.logical.errors import MemberError
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """`home` is the directory of the repository or store, None where there is none; `allow` the program's."""
+    """`home` is the manifest's own folder of members, None where it has none; `allow` is the program's."""
 
     home: str | None = None
     allow: tuple[str, ...] = ()
+    granted: tuple[tuple[str, str], ...] = ()  # paths of the manifest that the program itself put there
 
     @classmethod
     def of(cls, home: str | None, allow: Iterable[str | os.PathLike[str]]) -> "Trust":
@@ -41,6 +42,9 @@ class Trust:
 
     def find(self, path: str, name: str) -> str:
         """The path or URL to open for the member of that `name`. MemberError where it is not allowed."""
+        for known, real_path in self.granted:
+            if known == path:
+                return real_path
         if path.startswith("file://"):
             path = unquote(path.removeprefix("file://"))
         if "://" in path:
@@ -66,7 +70,10 @@ class Trust:
                 f"member {name!r} is the relative path {path!r}: {self._rule()}, and it is looked for there",
                 name,
             )
-        raise MemberError(f"member {name!r}: no file {path!r} ({', '.join(candidates)})", name)
+        raise MemberError(
+            f"member {name!r}: no file {path!r} where it may be ({', '.join(candidates)}): {self._rule()}",
+            name,
+        )
 
     def _find_url(self, url: str, name: str) -> str:
         plain = unquote(unquote(url))

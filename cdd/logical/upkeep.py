@@ -1,11 +1,223 @@
-"""What is wrong with a logical array as a whole, and what is no longer needed."""
+"""What is wrong with logical arrays as a whole, and what no manifest needs any more."""
 
-from typing import TYPE_CHECKING, Any
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
 
-if TYPE_CHECKING:
-    from cdd.logical.array import Array
+import cdd
+from cdd.logical import repo
+from cdd.logical.array import Array
+from cdd.logical.backends import Backend, JsonBackend, RepoBackend, backend_of
+from cdd.logical.digests import first_difference
+from cdd.logical.errors import LogicalError
+from cdd.logical.manifest import Manifest, read
+from cdd.logical.opening import open
+from cdd.logical.origins import manifest_of, names_in, open_group
+
+Progress = Callable[[int, int], None]
 
 
-def verify_array(array: "Array", progress: Any = None) -> Any:
+@dataclass
+class LogicalReport:
+    """What check() or verify() found. print(report) shows it."""
+
+    path: str | None
+    members: int = 0  # that were looked at
+    bytes: int = 0  # as arrays, that were read
+    problems: list[tuple[str, str]] = field(default_factory=list)  # (member, what is wrong)
+    orphans: list[str] = field(default_factory=list)  # arrays of the group, files of the folder: prune()
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong. Orphans are in nobody's way."""
+        return not self.problems
+
+    def __str__(self) -> str:
+        head = f"{self.path or 'logical array'}: "
+        state = "all is well" if self.ok else f"{len(self.problems)} problems"
+        lines = [f"{head}{state}, {self.members:,} members, {self.bytes:,} bytes read"]
+        lines += [f"  {name}: {text}" for name, text in self.problems]
+        lines += [f"  {orphan} is in no manifest: prune() deletes it" for orphan in self.orphans]
+        return "\n".join(lines)
+
+
+def check(
+    source: Any,
+    name: str | None = None,
+    *,
+    branch: str | None = None,
+    tag: str | None = None,
+    snapshot: str | None = None,
+    as_of: datetime | None = None,
+    members: Any = None,
+    allow: Iterable[str | os.PathLike[str]] = (),
+) -> LogicalReport:
+    """Opens every member, reads none; lists arrays and files that no manifest names. Arguments as open()."""
+    version = {"branch": branch, "tag": tag, "snapshot": snapshot, "as_of": as_of}
+    array = open(source, name, members=members, allow=allow, **version)  # type: ignore[arg-type]
+    with array:
+        report = LogicalReport(array.path)
+        _open_all(array, report)
+        report.orphans = _orphans(array)
+        return report
+
+
+def verify(
+    source: Any, name: str | None = None, progress: Progress | None = None, **how: Any
+) -> LogicalReport:
+    """check(), and reads every element, with each member's own checks and against the digests of members that
+    lie elsewhere. progress(done, total) is told regions. Further arguments as open()."""
+    with open(source, name, **how) as array:
+        report = verify_array(array, progress)
+        report.orphans = _orphans(array)
+        return report
+
+
+def verify_array(array: Array, progress: Progress | None = None) -> LogicalReport:
     """Array.verify()."""
-    raise NotImplementedError
+    report = LogicalReport(array.path)
+    bad = _open_all(array, report)
+    regions, reading = array.regions, array._reading
+    if progress is not None:
+        progress(0, len(regions))
+    for done, region in enumerate(regions, 1):
+        if region.member not in bad:
+            try:
+                rows = max(1, (64 << 20) // max(1, array.nbytes // max(1, len(array))))
+                for first in range(region.lo[0], region.hi[0], rows):
+                    box = [range(lo, hi) for lo, hi in zip(region.lo, region.hi, strict=True)]
+                    box[0] = range(first, min(first + rows, region.hi[0]))
+                    report.bytes += reading.read(box).nbytes
+            except (cdd.CddError, OSError, ValueError, ImportError) as error:
+                report.problems.append((region.member, f"{type(error).__name__}: {error}"))
+        if progress is not None:
+            progress(done, len(regions))
+    for number, member in enumerate(array.manifest.members):
+        if member.name in bad or not member.digests:
+            continue
+        with suppress(cdd.CddError, OSError):  # what cannot be read is reported above
+            differs = first_difference(member.digests, reading.source(number).array)
+            if differs is not None:
+                text = f"rows {differs[0]} to {differs[1]} are not what they were when they were pinned"
+                report.problems.append((member.name, text))
+    return report
+
+
+def _open_all(array: Array, report: LogicalReport) -> set[str]:
+    """Opens every member; returns the names of those that cannot be opened."""
+    bad = set()
+    for number, member in enumerate(array.manifest.members):
+        report.members += 1
+        try:
+            array._reading.source(number)
+        except (cdd.CddError, OSError, ValueError, ImportError, TypeError) as error:
+            report.problems.append((member.name, f"{type(error).__name__}: {error}"))
+            bad.add(member.name)
+    return bad
+
+
+# ------------------------------------------------------------ orphans
+
+
+def _orphans(array: Array) -> list[str]:
+    """Arrays of the group that its manifest does not name; files of the folder that no version names."""
+    found = []
+    group = array._reading.places.group
+    if group is not None:
+        found = [f"{group.path}/{name}" for name in _unnamed_arrays(group, array.manifest)]
+    home = array._reading.places.trust.home
+    origin = array._origin
+    if home is not None and origin is not None and Path(home).is_dir():
+        kept = {member.path for member in array.manifest.members}
+        if isinstance(origin, repo.RepoOrigin):
+            kept |= _files_of_versions(repo.open_repository(origin.repository or origin.path, origin.trust))
+        elif group is not None:
+            kept |= _files_of_store(group.store)
+        found += [str(path) for path in _unnamed_files(home, kept)]
+    return found
+
+
+def _unnamed_arrays(group: Any, manifest: Manifest) -> list[str]:
+    used = {member.path for member in manifest.members if member.kind == "zarr"}
+    return sorted(name for name, _ in group.arrays() if name not in used)
+
+
+def _unnamed_files(home: str, kept: set[str]) -> Iterator[Path]:
+    for path in sorted(Path(home).glob("*.cdd")):
+        if path.name not in kept:
+            yield path
+
+
+def _files_of_store(store: Any) -> set[str]:
+    """The paths that the manifests of one state of a store name."""
+    try:
+        root = open_group(store, "")
+    except LogicalError:  # the first version of a repository has nothing
+        return set()
+    kept = set()
+    for name in names_in(root):
+        manifest = read(manifest_of(open_group(store, name)))
+        kept |= {member.path for member in manifest.members}
+    return kept
+
+
+def _files_of_versions(repository: Any) -> set[str]:
+    """The paths that any version names which a branch or tag leads to."""
+    kept: set[str] = set()
+    seen: set[str] = set()
+    ends = [{"branch": name} for name in repository.list_branches()]
+    ends += [{"tag": name} for name in repository.list_tags()]
+    for end in ends:
+        for snapshot in repository.ancestry(**end):
+            if snapshot.id in seen:
+                break
+            seen.add(snapshot.id)
+            kept |= _files_of_store(repository.readonly_session(snapshot_id=snapshot.id).store)
+    return kept
+
+
+def prune(
+    where: Any,
+    *,
+    branch: str = "main",
+    allow: Iterable[str | os.PathLike[str]] = (),
+    lock: bool | str | os.PathLike[str] | None = None,
+) -> list[str]:
+    """Deletes what check() calls orphans; returns their names.
+
+    They are zarr arrays beside the members of an array, which killed writers left or replace() let go, and
+    .cdd files in the folder of members that no version of a branch or tag names. Not to be called between
+    the two commits of append(two_commits=True). Older versions of a repository keep their arrays.
+    """
+    backend = backend_of(where, branch, False, allow, lock)
+    gone: list[str] = []
+    try:
+        kept: set[str] = set()
+        for name in backend.names():
+            manifest = read(backend.load(name))
+            kept |= {member.path for member in manifest.members}
+            if not isinstance(backend, JsonBackend):
+                gone += _delete_arrays(backend, name, manifest)
+        if isinstance(backend, RepoBackend):
+            kept |= _files_of_versions(backend.repository)
+        backend.commit("prune")
+        home = backend.trust.home
+        if home is not None and Path(home).is_dir():
+            for path in _unnamed_files(home, kept):
+                path.unlink()
+                gone.append(str(path))
+    finally:
+        backend.close()
+    return gone
+
+
+def _delete_arrays(backend: Backend, name: str, manifest: Manifest) -> list[str]:
+    group = backend.places(name).group
+    names = _unnamed_arrays(group, manifest)
+    for unnamed in names:
+        del group[unnamed]
+    return [f"{group.path}/{unnamed}" for unnamed in names]

@@ -1,0 +1,287 @@
+"""New members of a logical array: made of rows, or found where they are."""
+
+import os
+import secrets
+from collections.abc import Mapping
+from dataclasses import replace as replaced
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import cdd
+from cdd import arguments
+from cdd.dtypes import Array, DType
+from cdd.logical.digests import blocks
+from cdd.logical.errors import LogicalError, MemberError
+from cdd.logical.extras import zarr
+from cdd.logical.manifest import Member
+from cdd.logical.members import Places, source_of
+from cdd.logical.origins import home_of
+from cdd.logical.plan import Reading
+
+if TYPE_CHECKING:
+    from cdd.logical.writing import WritableArray
+
+COPY_BYTES = 64 << 20  # of rows in memory while a member is written
+
+
+class Box:
+    """A box of a logical array as a source of rows."""
+
+    def __init__(self, reading: Reading, picks: list[range]) -> None:
+        self._reading, self._picks = reading, picks
+        self.shape = tuple(map(len, picks))
+        self.dtype = reading.manifest.dtype
+
+    def __getitem__(self, key: slice) -> Array:
+        return self._reading.read([self._picks[0][key], *self._picks[1:]])
+
+
+def new_name() -> str:
+    """A member's name, never used before: two appenders never write to the same place."""
+    return f"m{secrets.token_hex(8)}"
+
+
+def rows_of(rows: Any, shape: tuple[int, ...] | None, dtype: DType, ndim: int = 0) -> Any:
+    """What is appended, with shape, dtype and []. ValueError or TypeError where it does not fit."""
+    if not all(hasattr(rows, name) for name in ("shape", "dtype", "__getitem__")):
+        rows = np.asarray(rows)
+    found = tuple(rows.shape)
+    if shape is not None and (len(found) != len(shape) or found[1:] != shape[1:]):
+        raise ValueError(f"rows of shape {arguments.shape_of_rows(shape[1:])} are appended, not {found}")
+    if shape is None and len(found) != ndim:
+        raise ValueError(f"{ndim} dimensions are wanted, the values have {len(found)}")
+    if not np.can_cast(np.dtype(rows.dtype), dtype, "same_kind"):
+        raise TypeError(f"{rows.dtype} does not cast to {dtype} by same_kind")
+    return rows
+
+
+def new_member(
+    array: "WritableArray",
+    rows: Any,
+    start: int,
+    codec: Any,
+    chunks: tuple[int, ...] | None,
+    shards: tuple[int, ...] | None,
+    path: Any,
+) -> Member:
+    """A member that holds rows[start:]."""
+    group = array._reading.places.group
+    if codec is None:
+        codec = "cdd" if group is None else {}
+    if codec == "cdd":
+        codec = {"codec": "cdd"}
+    if not isinstance(codec, Mapping):
+        raise TypeError(f'codec is None, "cdd" or a mapping of options, not {arguments.shown(codec)}')
+    if codec.get("codec") == "cdd":
+        if chunks is not None or shards is not None:
+            raise TypeError(
+                "chunks and shards are of zarr arrays; options of .cdd files are in the codec's mapping"
+            )
+        options = {name: value for name, value in codec.items() if name not in ("codec", "cdd_codec")}
+        if "cdd_codec" in codec:
+            options["codec"] = codec["cdd_codec"]
+        return _new_cdd(array, rows, start, options, path)
+    if path is not None:
+        raise TypeError('path is of a .cdd file: codec="cdd"')
+    if group is None:
+        raise LogicalError('a JSON file has no zarr group: codec="cdd" makes a .cdd file')
+    return _new_zarr(array, rows, start, dict(codec), chunks, shards)
+
+
+def _new_zarr(
+    array: "WritableArray",
+    rows: Any,
+    start: int,
+    options: dict[str, Any],
+    chunks: tuple[int, ...] | None,
+    shards: tuple[int, ...] | None,
+) -> Member:
+    name = new_name()
+    shape = (int(rows.shape[0]) - start, *(int(size) for size in rows.shape[1:]))
+    if chunks is None and "chunks" not in options:
+        wanted = (
+            array.chunks if shards is None else [min(a, b) for a, b in zip(array.chunks, shards, strict=True)]
+        )
+        chunks = tuple(max(1, min(chunk, size)) for chunk, size in zip(wanted, shape, strict=True))
+    if chunks is not None:
+        options["chunks"] = chunks
+    if shards is not None:
+        options["shards"] = shards
+    if array.dims is not None:
+        options.setdefault("dimension_names", array.dims)
+    made = array._reading.places.group.create_array(name, shape=shape, dtype=array.dtype, **options)
+    array._transaction._made_zarr(array.name, name)
+    unit = (made.shards or made.chunks)[0]
+    row_bytes = max(1, int(np.prod(shape[1:], dtype=float)) * array.itemsize)
+    step = max(1, COPY_BYTES // row_bytes // unit) * unit
+    for first in range(0, shape[0], step):
+        last = min(first + step, shape[0])
+        block = np.asarray(rows[start + first : start + last])
+        made[first:last] = block.astype(array.dtype, casting="same_kind", copy=False)
+    return Member(name, "zarr", shape, name)
+
+
+def _new_cdd(array: "WritableArray", rows: Any, start: int, options: dict[str, Any], path: Any) -> Member:
+    name = new_name()
+    if array.dtype != array.dtype.newbyteorder("="):
+        raise LogicalError(f".cdd files have this machine's byte order, the array is {array.dtype.str}")
+    trust = array._reading.places.trust
+    if path is None:
+        if trust.home is None:
+            raise LogicalError("there is no folder of members on a disk: path= says where the .cdd file goes")
+        Path(trust.home).mkdir(exist_ok=True)
+        file, kept = str(Path(trust.home, f"{name}.cdd")), f"{name}.cdd"
+    else:
+        file = str(Path(os.fspath(path)).absolute())
+        kept = kept_path(array, file)
+        array._show(array._reading.at(granting(array, kept, file)))
+    options.setdefault("dtype", array.dtype)
+    options.setdefault("row_shape", tuple(int(size) for size in rows.shape[1:]))
+    with cdd.open(file, "x", **options) as writer:
+        array._transaction._made_file(file)
+        for _, block in blocks(rows, start, int(rows.shape[0]), COPY_BYTES):
+            writer.append(block.astype(array.dtype, casting="same_kind", copy=False))
+    with cdd.open(file) as reader:
+        shape, ident = reader.shape, id_of(reader)
+    return Member(name, "cdd", shape, kept, ident)
+
+
+def id_of(opened: Any) -> str | None:
+    found = getattr(opened, "id", None)
+    return found if isinstance(found, str) else None
+
+
+def kept_path(array: "WritableArray", path: str) -> str:
+    """How a path is kept in the manifest; MemberError where a reader could not be allowed to open it."""
+    trust = array._reading.places.trust
+    real = Path(path).resolve()
+    if trust.home is not None:
+        for place in (Path(trust.home), Path(trust.home).parent):
+            if real.is_relative_to(place.resolve()):
+                return real.relative_to(place.resolve()).as_posix()
+    if not any("://" not in place and real.is_relative_to(Path(place).resolve()) for place in trust.allow):
+        raise MemberError(
+            f"{path!r} is not below the folder in which the manifest is: it is kept as it is only with "
+            f"allow=[{str(real.parent)!r}]"
+        )
+    return real.as_posix()
+
+
+def granting(array: "WritableArray", kept: str, path: str) -> Places:
+    """The array's places, which open that path, too: the program named it."""
+    places = array._reading.places
+    trust = places.trust
+    return replaced(places, trust=replaced(trust, granted=(*trust.granted, (kept, path))))
+
+
+def existing_member(
+    array: "WritableArray", member: Any, column: str | None, name: str | None
+) -> tuple[Member, Any, Places]:
+    """The member's description, the array itself, and the places that open it."""
+    places = array._reading.places
+    if isinstance(member, cdd.Reader):
+        if member.path is None:
+            raise MemberError("a reader of a file is wanted: what is in memory has no path")
+        member = member.path
+    if isinstance(member, str | os.PathLike):
+        return _at_path(array, os.fspath(member), column)
+    if column is not None:
+        raise TypeError("column is of a dataset, which is given by its path")
+    if type(member).__module__.partition(".")[0] == "zarr" and hasattr(member, "store_path"):
+        return _of_zarr(array, member)
+    if name is None:
+        raise TypeError(
+            "a member is a path, a zarr array or a cdd.Reader; for another array name= says how readers "
+            f"call it: {arguments.shown(member)}"
+        )
+    shape = tuple(int(size) for size in member.shape)
+    made = Member(name, "named", shape)
+    places = replaced(places, named={**places.named, name: member})
+    _check(array, made, member)
+    return made, source_of(member, shape).array, places
+
+
+def _check(array: "WritableArray", member: Member, opened: Any) -> None:
+    if np.dtype(opened.dtype) != array.dtype:
+        raise MemberError(f"{member.path or member.name!r} has dtype {opened.dtype}, the array {array.dtype}")
+    if len(opened.shape) != array.ndim or tuple(opened.shape[1:]) != array.shape[1:]:
+        raise MemberError(
+            f"{member.path or member.name!r} has shape {tuple(opened.shape)}, rows of "
+            f"{arguments.shape_of_rows(array.shape[1:])} are wanted"
+        )
+
+
+def _at_path(array: "WritableArray", path: str, column: str | None) -> tuple[Member, Any, Places]:
+    if "://" in path:
+        opened = zarr().open_array(path, mode="r")
+        array._reading.places.trust.find(path, path)
+        made = Member(new_name(), "zarr-external", tuple(opened.shape), path)
+        _check(array, made, opened)
+        return made, opened, array._reading.places
+    full = Path(path).resolve()
+    if not full.exists():
+        raise FileNotFoundError(2, "no member", path)
+    kept = kept_path(array, str(full))
+    places = granting(array, kept, str(full))
+    if full.is_file():
+        reader = cdd.open(str(full))
+        made = Member(new_name(), "cdd", reader.shape, kept, id_of(reader))
+        _check(array, made, reader)
+        return made, reader, places
+    if column is not None:
+        from cdd import dataset  # type: ignore[attr-defined]
+
+        table = dataset.open(str(full))
+        opened = table[column]
+        made = Member(new_name(), "dataset", tuple(opened.shape), kept, id_of(table), column)
+    else:
+        opened = zarr().open_array(str(full), mode="r")
+        made = Member(new_name(), "zarr-external", tuple(opened.shape), kept)
+    _check(array, made, opened)
+    return made, opened, places
+
+
+def _of_zarr(array: "WritableArray", member: Any) -> tuple[Member, Any, Places]:
+    places = array._reading.places
+    group = places.group
+    if group is not None and member.store == group.store:
+        prefix = f"{group.path}/" if group.path else ""
+        if not member.path.startswith(prefix):
+            raise MemberError(f"{member.path!r} is not below the group {group.path!r}: move it there")
+        inner = member.path.removeprefix(prefix)
+        made = Member(new_name(), "zarr", tuple(member.shape), inner, read_only=is_virtual(member))
+        _check(array, made, member)
+        return made, member, places
+    home = home_of(member.store)
+    if home is None:
+        raise MemberError(f"{member} is in a store without a path: readers could not find it")
+    return _at_path(array, str(Path(home, member.path)), None)
+
+
+def is_virtual(member: Any) -> bool:
+    """Whether an array of an icechunk repository has chunks that lie in other files."""
+    session = getattr(member.store, "session", None)
+    if session is None or not session.all_virtual_chunk_locations():
+        return False
+    kinds = (session.chunk_type(f"/{member.path}", list(at)) for at in np.ndindex(member.cdata_shape))
+    return any("virtual" in str(kind).lower() for kind in kinds)
+
+
+def compare_rows(opened: Any, against: Any, member: Member) -> None:
+    """MemberError for the first block of the member's rows in which `against` differs, bit for bit."""
+    if tuple(against.shape[1:]) != member.shape[1:] or against.shape[0] < member.shape[0]:
+        raise MemberError(
+            f"member {member.name!r} has shape {member.shape}, not {tuple(against.shape)}", member.name
+        )
+    for first, rows in blocks(opened, 0, member.shape[0]):
+        other = np.asarray(against[first : first + len(rows)])
+        if other.dtype != rows.dtype or other.tobytes() != rows.tobytes():
+            raise MemberError(
+                f"member {member.name!r}: rows {first} to {first + len(rows)} are not what they were",
+                member.name,
+            )
+
+
+__all__ = ["Box", "compare_rows", "existing_member", "id_of", "new_member", "new_name", "replaced", "rows_of"]

@@ -1,0 +1,240 @@
+"""Where manifests and members are written, and what a commit is there.
+
+    JsonBackend     a file, replaced as a whole; members are .cdd files and whatever is somewhere else
+    StoreBackend    a plain zarr store: members are written at once, the manifest at the commit
+    RepoBackend     an icechunk repository: members and manifest are one version
+
+Each holds the lock of its place, where that is a path, from open() to the end.
+"""
+
+import os
+import secrets
+import sys
+from collections.abc import Iterable
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+from cdd import manifests
+from cdd.logical import process, repo
+from cdd.logical.errors import LogicalError
+from cdd.logical.extras import zarr
+from cdd.logical.lock import Lock
+from cdd.logical.manifest import ATTRIBUTE, MAX_BYTES
+from cdd.logical.members import Places
+from cdd.logical.origins import home_of, manifest_of, members_folder, names_in, open_group, read_json
+from cdd.logical.trust import Trust
+
+FORMAT = {"zarr_format": 3}
+
+
+class Backend(Protocol):
+    """What a transaction needs of a place."""
+
+    trust: Trust
+    keeps_versions: bool  # whether older versions still name members that this commit does not
+
+    def names(self) -> list[str]: ...
+    def load(self, name: str) -> Any: ...
+    def places(self, name: str) -> Places: ...
+    def create(self, name: str) -> None: ...
+    def store(self, name: str, raw: Any) -> None: ...
+    def remove(self, name: str) -> None: ...
+    def commit(self, message: str) -> str | None: ...
+    def close(self) -> None: ...
+
+
+def backend_of(
+    where: Any, branch: str, create: bool, allow: Iterable[str | os.PathLike[str]], lock: Any
+) -> Backend:
+    """The backend of what a transaction was given, open."""
+    if repo.is_repository_object(where):
+        return RepoBackend(where, None, branch, Trust.of(None, allow), lock)
+    if isinstance(where, str | os.PathLike) and "://" not in os.fspath(where):
+        path = str(Path(where).absolute())
+        trust = Trust.of(members_folder(path), allow)
+        if path.endswith(".json") or Path(path).is_file():
+            return JsonBackend(path, create, trust, lock)
+        if repo.is_repository(path) or not Path(path).exists():
+            if not create and not Path(path).exists():
+                raise FileNotFoundError(2, "no repository (create=True makes one)", path)
+            return RepoBackend(path, path, branch, trust, lock, create)
+        if create and not any(Path(path).iterdir()):
+            return RepoBackend(path, path, branch, trust, lock, create)
+    return StoreBackend(where, branch, allow, lock)
+
+
+def _enter_lock(held: ExitStack, lock: Any, path: str | None) -> None:
+    """Takes the lock on `path`, on the path that the program names, or (lock=False) none."""
+    if lock is not None and not isinstance(lock, bool):
+        path = os.fspath(lock)
+    if path is not None and lock is not False:
+        held.enter_context(Lock(path))
+
+
+class JsonBackend:
+    """One array in a JSON file; its name is the file's, without the suffix."""
+
+    keeps_versions = False
+
+    def __init__(self, path: str, create: bool, trust: Trust, lock: Any) -> None:
+        self.path, self.trust = path, trust
+        self._name = Path(path).stem
+        self._raw: Any = None
+        self._held = ExitStack()
+        if not create and not Path(path).exists():
+            raise FileNotFoundError(2, "no JSON file (create=True makes one)", path)
+        _enter_lock(self._held, lock, f"{path}.cdd-lock")
+
+    def names(self) -> list[str]:
+        return [self._name] if Path(self.path).exists() else []
+
+    def load(self, name: str) -> Any:
+        if name not in self.names():
+            raise LogicalError(f"{self.path!r} holds the array {self._name!r}, not {name!r}")
+        return read_json(self.path)
+
+    def places(self, name: str) -> Places:
+        return Places(None, self.trust)
+
+    def create(self, name: str) -> None:
+        if name != self._name:
+            raise LogicalError(f"the array of {self.path!r} has the name {self._name!r}, not {name!r}")
+
+    def store(self, name: str, raw: Any) -> None:
+        self._raw = raw
+
+    def remove(self, name: str) -> None:
+        raise LogicalError(f"{self.path!r} is its only array: delete the file")
+
+    def commit(self, message: str) -> None:
+        if self._raw is not None:
+            data = manifests.text_of({ATTRIBUTE: self._raw}, indent=1).encode()
+            if len(data) > MAX_BYTES:
+                raise LogicalError(f"the manifest has {len(data):,} bytes, {MAX_BYTES:,} are allowed")
+            publish(self.path, data)
+
+    def close(self) -> None:
+        self._held.close()
+
+
+def publish(path: str, data: bytes) -> None:
+    """Writes a file that replaces what has that name when it is whole and on the disk."""
+    temporary = Path(f"{path}.{secrets.token_hex(4)}.partial")
+    try:
+        with temporary.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            temporary.unlink()
+        raise
+    if sys.platform != "win32":
+        folder = os.open(Path(path).parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+class _Groups:
+    """Manifests in the attributes of groups of one zarr store."""
+
+    def __init__(self, store: Any, base: str, trust: Trust, icechunk: bool) -> None:
+        self.trust = trust
+        self._store, self._base, self._icechunk = store, base, icechunk
+
+    def _path(self, name: str) -> str:
+        return f"{self._base}/{name}" if self._base else name
+
+    def _group(self, name: str) -> Any:
+        return open_group(self._store, self._path(name), "r+")
+
+    def names(self) -> list[str]:
+        library = zarr()
+        try:
+            return names_in(library.open_group(self._store, path=self._base, mode="r+"))
+        except library.errors.BaseZarrError:
+            return []
+
+    def load(self, name: str) -> Any:
+        return manifest_of(self._group(name))
+
+    def places(self, name: str) -> Places:
+        return Places(self._group(name), self.trust, {}, self._icechunk)
+
+    def create(self, name: str) -> None:
+        library = zarr()
+        try:
+            library.create_group(self._store, path=self._path(name), **FORMAT)
+        except library.errors.BaseZarrError as error:
+            raise LogicalError(f"{name!r} cannot be created: {error}") from error
+
+    def store(self, name: str, raw: Any) -> None:
+        # Each Group holds a copy of its attributes: one that is stale would drop others' keys.
+        self._group(name).update_attributes({ATTRIBUTE: raw})
+
+    def remove(self, name: str) -> None:
+        self.load(name)
+        parent, _, last = self._path(name).rpartition("/")
+        del open_group(self._store, parent, "r+")[last]
+
+
+class RepoBackend(_Groups):
+    """A session of an icechunk repository."""
+
+    keeps_versions = True
+
+    def __init__(
+        self, where: Any, path: str | None, branch: str, trust: Trust, lock: Any, create: bool = False
+    ) -> None:
+        process.enter()
+        self._held = ExitStack()
+        _enter_lock(self._held, lock, path and repo.lock_path(path))
+        try:
+            self.repository = repo.open_repository(where, trust, create)
+            self._session = repo.writing_session(self.repository, branch)
+        except BaseException:
+            self._held.close()
+            raise
+        super().__init__(self._session.store, "", trust, True)
+
+    def commit(self, message: str) -> str:
+        if not self._session.has_uncommitted_changes:
+            return str(self._session.snapshot_id)
+        return repo.commit(self._session, message)
+
+    def close(self) -> None:
+        self._held.close()
+
+
+class StoreBackend(_Groups):
+    """A zarr store, or a group of one, without versions."""
+
+    keeps_versions = False
+
+    def __init__(self, where: Any, branch: str, allow: Iterable[str | os.PathLike[str]], lock: Any) -> None:
+        if branch != "main":
+            raise ValueError("a branch is of an icechunk repository")
+        library = zarr()
+        group = where if isinstance(where, library.Group) else library.open_group(where, mode="a")
+        if hasattr(group.store, "session"):
+            raise TypeError("a session's group commits by itself: give the repository to transaction()")
+        home = home_of(group.store)
+        self._held = ExitStack()
+        _enter_lock(self._held, lock, home and f"{home.rstrip('/')}.cdd-lock")
+        trust = Trust.of(home and members_folder(home), allow)
+        super().__init__(group.store, group.path, trust, False)
+        self._waiting: dict[str, Any] = {}
+
+    def store(self, name: str, raw: Any) -> None:
+        self._waiting[name] = raw
+
+    def commit(self, message: str) -> None:
+        for name, raw in self._waiting.items():
+            super().store(name, raw)
+
+    def close(self) -> None:
+        self._held.close()

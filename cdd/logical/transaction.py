@@ -1,0 +1,270 @@
+"""Transactions: what is changed in one is seen by readers when it ends, all of it or nothing."""
+
+import os
+import random
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from cdd import arguments
+from cdd.dtypes import code_of, named
+from cdd.logical.backends import Backend, backend_of
+from cdd.logical.errors import ConflictError, LogicalError
+from cdd.logical.manifest import Manifest, read
+from cdd.logical.writing import WritableArray
+
+
+def transaction(
+    where: Any,
+    message: str = "",
+    *,
+    branch: str = "main",
+    create: bool = False,
+    allow: Iterable[str | os.PathLike[str]] = (),
+    lock: bool | str | os.PathLike[str] | None = None,
+) -> "Transaction":
+    """Changes logical arrays: all that is done in the block is one commit, and nothing where it raises.
+
+        with cdd.logical.transaction("repo", "November") as t:
+            t["books"].append(rows, codec={"compressors": ZstdCodec(level=9)})
+
+    where is one of
+        the path of an icechunk repository (create=True makes one), or an icechunk.Repository: a version of
+        manifests and members
+        the path of a JSON file (create=True): one array, of .cdd files and what lies elsewhere
+        a zarr store, the path or URL of one that is there, or a zarr.Group: members are written at once, the
+        manifest at the end, so that readers see what append() adds whole or not at all. There are no older
+        versions, and values that are written into a region are seen at once
+
+    message     of the commit
+    branch      of a repository
+    allow       as for cdd.logical.open(); also for members that append_member() names
+    lock        a path: its file is locked from the block's beginning to its end. By default that is
+                "<where>.cdd-lock" where `where` is a path: a local file system loses commits of icechunk that
+                happen at once. False: no lock. Programs that commit without it are not held back
+
+    Leaving the block raises ConflictError where another commit changed the same; what it changed elsewhere is
+    merged. cdd.logical.append() tries again by itself.
+    """
+    arguments.text("message", message)
+    return Transaction(where, message, branch, create, allow, lock)
+
+
+class Transaction:
+    """Changes to come: t["books"] is an array, t.create() makes one. See transaction()."""
+
+    def __init__(
+        self,
+        where: Any,
+        message: str,
+        branch: str,
+        create: bool,
+        allow: Iterable[str | os.PathLike[str]],
+        lock: Any,
+    ) -> None:
+        self._how = (
+            where,
+            branch,
+            create,
+            tuple([allow] if isinstance(allow, str | os.PathLike) else allow),
+            lock,
+        )
+        self._message = message
+        self._open: Backend | None = None
+        self._arrays: dict[str, WritableArray] = {}
+        self._files: list[str] = []
+        self._members: list[tuple[Any, str]] = []
+        self.version: str | None = None
+        """The snapshot that the commit made, in a repository."""
+
+    @property
+    def _backend(self) -> Backend:
+        self._check_open()
+        assert self._open is not None
+        return self._open
+
+    def _check_open(self) -> None:
+        if self._open is None:
+            raise ValueError("the transaction is not under way: it is used within its `with` block")
+
+    def __enter__(self) -> Self:
+        if self._open is not None or self.version is not None:
+            raise ValueError("a transaction is used once")
+        self._open = backend_of(*self._how)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        backend = self._backend
+        try:
+            if kind is None:
+                self._commit(backend)
+            else:
+                self._discard(backend)
+        finally:
+            self._open = None
+            for array in self._arrays.values():
+                array.close()
+            backend.close()
+
+    def _commit(self, backend: Backend) -> None:
+        try:
+            for name, array in self._arrays.items():
+                if array.changed:
+                    backend.store(name, array.manifest.to_json())
+            self.version = backend.commit(self._message)
+        except BaseException:
+            self._discard(backend)
+            raise
+
+    def _discard(self, backend: Backend) -> None:
+        """Deletes what no manifest names: it would be in nobody's way, and prune() would delete it."""
+        for file in self._files:
+            with suppress(OSError):
+                Path(file).unlink()
+        if not backend.keeps_versions:
+            for group, name in self._members:
+                with suppress(Exception):
+                    del group[name]
+
+    def _keep(self, name: str) -> None:
+        """What was made for that array stays, though no manifest names it yet."""
+        self._files.clear()
+        self._members.clear()
+
+    def _made_file(self, path: str) -> None:
+        self._files.append(path)
+
+    def _made_zarr(self, array: str, name: str) -> None:
+        self._members.append((self._arrays[array]._reading.places.group, name))
+
+    # ------------------------------------------------------------ arrays
+
+    def names(self) -> list[str]:
+        """Of the logical arrays that are there."""
+        return sorted({*self._backend.names(), *self._arrays})
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names()
+
+    def __getitem__(self, name: str) -> WritableArray:
+        """The array of that name. LogicalError where there is none."""
+        self._check_open()
+        if name not in self._arrays:
+            manifest = read(self._backend.load(arguments.text("name", name)))
+            self._arrays[name] = WritableArray(self, name, manifest, False)
+        return self._arrays[name]
+
+    def create(
+        self,
+        name: str,
+        *,
+        shape: tuple[int, ...],
+        dtype: npt.DTypeLike,
+        grid: tuple[int, ...] | None = None,
+        chunks: tuple[int, ...] | None = None,
+        fill_value: Any = None,
+        dims: tuple[str | None, ...] | None = None,
+        attrs: Mapping[str, Any] | None = None,
+    ) -> WritableArray:
+        """A new logical array without members.
+
+        shape       (0, 50, 3) for an array that append() lengthens; with a fill value any, for add()
+        grid        what bounds of regions are multiples of, one number a dimension; by default 1
+        chunks      what is good to read at once, multiples of grid: by default about 1 MiB of whole rows
+        fill_value  what elements in no region are; None: there are no such elements
+        dims, attrs names of the dimensions; attributes, as JSON has them
+
+        Raises LogicalError where there is something of that name.
+        """
+        names = self.names()
+        if arguments.text("name", name) in names:
+            raise LogicalError(f"there is an array {name!r} already")
+        found = named(dtype)
+        code_of(found)
+        sizes = tuple(arguments.size(f"shape[{at}]", size, 0, 1 << 62) for at, size in enumerate(shape))
+        units = (1,) * len(sizes) if grid is None else tuple(grid)
+        if chunks is None:
+            chunks = default_chunks(sizes, found.itemsize, units)
+        value = None if fill_value is None else np.asarray(fill_value).astype(found)[()]
+        made = Manifest(sizes, found, units, tuple(chunks), fill_value=value)
+        made = made.with_regions([], (), dimension_names=dims and tuple(dims), attributes=dict(attrs or {}))
+        if value is None and made.size:
+            raise ValueError(
+                f"shape {sizes} has elements that no region holds: begin with 0 rows, or fill_value"
+            )
+        checked = read(made.to_json())
+        self._backend.create(name)
+        self._arrays[name] = WritableArray(self, name, checked, True)
+        return self._arrays[name]
+
+    def remove(self, name: str) -> None:
+        """Removes an array and the members in its group. Older versions of a repository keep it."""
+        array = self._arrays.pop(name, None)
+        self._backend.remove(name)
+        if array is not None:
+            array.close()
+
+
+def default_chunks(shape: tuple[int, ...], itemsize: int, grid: tuple[int, ...]) -> tuple[int, ...]:
+    """About 1 MiB of whole rows, in multiples of the grid."""
+    row = itemsize
+    for size in shape[1:]:
+        row *= max(1, size)
+    rows = max(1, (1 << 20) // row)
+    wanted = (rows, *(max(1, size) for size in shape[1:]))
+    return tuple(-(-size // unit) * unit for size, unit in zip(wanted, grid, strict=True))
+
+
+def append(
+    where: Any,
+    name: str,
+    rows: Any,
+    codec: Any = None,
+    *,
+    message: str = "",
+    branch: str = "main",
+    retries: int = 8,
+    two_commits: bool = False,
+    allow: Iterable[str | os.PathLike[str]] = (),
+    lock: bool | str | os.PathLike[str] | None = None,
+    **options: Any,
+) -> str | None:
+    """Appends rows to one array in a transaction of its own, again at the new end where another came first.
+
+    retries      how often; then the last ConflictError is raised
+    two_commits  write the member in a commit before, which no other commit is in the way of, so that only the
+                 manifest is written again: for large uploads to a repository
+    options      of WritableArray.append(): chunks, shards, path
+
+    Returns the version, as Transaction.version. Where the process ends between two commits, check() shows the
+    member, prune() deletes it.
+    """
+    arguments.size("retries", retries, 0, 1 << 20)
+    text = message or f"append to {name}"
+    made = None
+    if two_commits:
+        with transaction(where, f"{text}: member", branch=branch, allow=allow, lock=lock) as t:
+            made = t[name].prepare(rows, codec, **options)
+    for left in range(retries, -1, -1):
+        t = transaction(where, text, branch=branch, allow=allow, lock=lock)
+        try:
+            with t:
+                if made is None:
+                    t[name].append(rows, codec, **options)
+                else:
+                    t[name].append_prepared(made)
+        except ConflictError:
+            if left == 0:
+                raise
+            time.sleep(random.uniform(0, 0.05) * (retries - left + 1))
+        else:
+            break
+    return t.version

@@ -1,0 +1,378 @@
+"""WritableArray: a logical array within a transaction. Nothing of it is seen by readers before the commit."""
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cdd import arguments
+from cdd.logical import adding, pinning
+from cdd.logical.array import Array
+from cdd.logical.digests import grown
+from cdd.logical.errors import (
+    AlignmentError,
+    CoverageError,
+    CrossRegionError,
+    LogicalError,
+    MemberError,
+    ReadOnlyMemberError,
+)
+from cdd.logical.keys import select
+from cdd.logical.manifest import Manifest, Member, Region
+from cdd.logical.members import ZarrSource
+from cdd.logical.plan import Piece, Reading
+
+if TYPE_CHECKING:
+    from cdd.logical.transaction import Transaction
+
+
+class WritableArray(Array):
+    """A logical array within a transaction: all of Array, and what changes it.
+
+    Written are zarr members of its own group. .cdd files, zarr arrays elsewhere, columns of datasets and
+    virtual references are read only: replace() moves a region of them to a member that can be written.
+    """
+
+    def __init__(self, transaction: "Transaction", name: str, manifest: Manifest, is_new: bool) -> None:
+        backend = transaction._backend
+        super().__init__(manifest, places=backend.places(name))
+        self.name = name
+        self.changed = is_new
+        self._transaction = transaction
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError("an array of a transaction cannot be pickled")
+
+    def refresh(self) -> bool:
+        """Nothing to look for: the transaction is what changes it."""
+        return False
+
+    def _change(self, manifest: Manifest, places: Any = None) -> None:
+        """Goes on with another manifest; its regions are checked before anything is changed."""
+        self._transaction._check_open()
+        self._show(Reading(manifest, places or self._reading.places, self._reading))
+        self.changed = True
+
+    def set_attrs(self, **attributes: Any) -> None:
+        """Sets attributes of the array; None removes one."""
+        kept = {name: value for name, value in (self.attrs | attributes).items() if value is not None}
+        self._change(self.manifest.with_regions(self.regions, attributes=kept))
+
+    # ------------------------------------------------------------ values
+
+    def __setitem__(self, key: Any, value: npt.ArrayLike) -> None:
+        self.write(key, value)
+
+    def write(self, key: Any, value: npt.ArrayLike, split: bool = False) -> None:
+        """Writes a box: key is made of numbers, slices, ... and None, `value` is broadcast as NumPy does it.
+
+        CrossRegionError where the box touches several regions, unless split=True; ReadOnlyMemberError where a
+        region's member is only read; CoverageError where elements are in no region; TypeError where the value
+        would not cast by "same_kind". In each case nothing was written. A plain zarr store shows the values
+        to readers at once, not at the commit.
+        """
+        self._transaction._check_open()
+        selection = select(key, self.shape)
+        if any(not isinstance(pick, range) for pick in selection.picks):
+            raise IndexError(
+                "a write's key is made of numbers, slices, ... and None: lists and masks only read"
+            )
+        block = np.empty(selection.counts, self.dtype)
+        view = block if selection.rest is None else block[(*selection.rest, ...)]
+        np.copyto(view, value, casting="same_kind")
+        if block.size == 0:
+            return
+        pieces = self._reading.pieces(selection.picks)
+        self._check_writable(pieces, block.size, split)
+        owner = self._reading.layout.owner
+        for number, picks, place in pieces:
+            source = self._reading.source(owner[number])
+            assert isinstance(source, ZarrSource)
+            source.write(picks, block[place])
+
+    def _check_writable(self, pieces: list[Piece], size: int, split: bool) -> None:
+        layout = self._reading.layout
+        names = [self.manifest.members[layout.owner[number]].name for number, _, _ in pieces]
+        boxes = [
+            f"{name!r} {layout.text(number)}" for name, (number, _, _) in zip(names, pieces, strict=True)
+        ]
+        if len(pieces) > 1 and not split:
+            raise CrossRegionError(
+                f"the value lies in {len(pieces)} regions, {', '.join(boxes[:4])}: "
+                "write(key, value, split=True) writes all of them"
+            )
+        if sum(int(np.prod([len(pick) for pick in picks])) for _, picks, _ in pieces) < size:
+            raise CoverageError("the value lies partly in no region: add one for it first")
+        for name, box, (number, _, _) in zip(names, boxes, pieces, strict=True):
+            member = self.manifest.members[layout.owner[number]]
+            if member.kind != "zarr" or member.read_only:
+                raise ReadOnlyMemberError(
+                    f"member {box} is {'virtual' if member.read_only else f'of kind {member.kind!r}'}, which "
+                    "is only read: replace() makes one that can be written",
+                    name,
+                )
+            if self._shares_chunks(layout.owner[number]):
+                raise ReadOnlyMemberError(
+                    f"member {box} is only read: several regions share chunks of it", name
+                )
+
+    def _shares_chunks(self, owner: int) -> bool:
+        """Whether regions of a member are cut within its chunks: of two writers one could lose its values."""
+        layout = self._reading.layout
+        numbers = [number for number, other in enumerate(layout.owner) if other == owner]
+        if len(numbers) < 2:
+            return False
+        source = self._reading.source(owner)
+        chunks = source.array.shards or source.array.chunks
+        for number in numbers:
+            sizes = zip(layout.lo[number], layout.hi[number], layout.at[number], strict=True)
+            for dim, (lo, hi, at) in enumerate(sizes):
+                end = at + hi - lo
+                is_end = end == source.array.shape[dim]
+                if at % chunks[dim] or (end % chunks[dim] and not is_end):
+                    return True
+        return False
+
+    # ------------------------------------------------------------ regions
+
+    def append(
+        self,
+        rows: Any,
+        codec: Any = None,
+        *,
+        chunks: tuple[int, ...] | None = None,
+        shards: tuple[int, ...] | None = None,
+        path: str | os.PathLike[str] | None = None,
+    ) -> None:
+        """Appends rows as a new region, in a member of their own.
+
+        rows     an array of shape (n, *shape[1:]), or what has shape, dtype and []; copied in blocks
+        codec    None: zarr's default; a mapping with what zarr's create_array takes (compressors, filters,
+                 serializer, ...); or "cdd", or a mapping {"codec": "cdd", ...} with options of cdd.open(path,
+                 "w"): a .cdd file, at `path` or in the folder of members. Without zarr it is "cdd"
+        chunks, shards   of the zarr array; by default the logical array's chunks, and none
+
+        The region begins at the end. Where that is not on the grid, rows up to the grid go to the last member
+        first, if that is a zarr array that this region ends; else AlignmentError. Rows must cast by
+        "same_kind", else TypeError.
+        """
+        source = adding.rows_of(rows, self.shape, self.dtype)
+        done = self._complete(source)
+        if done == source.shape[0]:
+            return
+        self._check_end()
+        member = adding.new_member(self, source, done, codec, chunks, shards, path)
+        self._add_rows(member, 0, source.shape[0] - done)
+
+    def _check_end(self) -> None:
+        end, unit = self.shape[0], self.manifest.grid[0]
+        if end % unit:
+            raise AlignmentError(
+                f"the array ends at {end}, which is no multiple of grid {unit}, and its last member cannot "
+                "be lengthened: replace() makes it one that can"
+            )
+
+    def _complete(self, rows: Any) -> int:
+        """Lengthens the last member up to the grid; returns how many rows that took."""
+        end, unit = self.shape[0], self.manifest.grid[0]
+        missing = min(-end % unit, int(rows.shape[0]))
+        last = [region for region in self.regions if region.hi[0] == end]
+        if missing == 0 or len(last) != 1 or last[0].lo[1:] != (0,) * (self.ndim - 1):
+            return 0
+        region = last[0]
+        member = self._member(region.member)
+        sharing = sum(other.member == member.name for other in self.regions)
+        within = region.at[0] + end - region.lo[0]
+        if (
+            region.hi[1:] != self.shape[1:]
+            or member.kind != "zarr"
+            or member.read_only
+            or sharing > 1
+            or within != member.shape[0]
+        ):
+            return 0
+        array = self._reading.source(self.manifest.members.index(member)).array
+        array.resize((within + missing, *array.shape[1:]))
+        array[within:] = np.asarray(rows[:missing]).astype(self.dtype, copy=False)
+        grown_member = adding.replaced(member, shape=(within + missing, *member.shape[1:]))
+        members = tuple(grown_member if other is member else other for other in self.manifest.members)
+        regions = [
+            other._replace(hi=(end + missing, *other.hi[1:])) if other == region else other
+            for other in self.regions
+        ]
+        shape = (end + missing, *self.shape[1:])
+        self._change(self.manifest.with_regions(regions, members, shape=shape))
+        return missing
+
+    def prepare(self, rows: Any, codec: Any = None, **options: Any) -> Member:
+        """The first half of an append in two commits: writes the member, which no manifest names yet."""
+        source = adding.rows_of(rows, self.shape, self.dtype)
+        member = adding.new_member(
+            self, source, 0, codec, options.get("chunks"), options.get("shards"), options.get("path")
+        )
+        self._transaction._keep(self.name)
+        return member
+
+    def append_prepared(self, member: Member) -> None:
+        """The second half: appends a member that was written in a commit before."""
+        self._check_end()
+        self._add_rows(member, 0, member.shape[0])
+
+    def append_member(
+        self,
+        member: Any,
+        rows: int | None = None,
+        *,
+        start: int = 0,
+        column: str | None = None,
+        name: str | None = None,
+        digest: bool = True,
+    ) -> None:
+        """Appends an array that is there already as a region: it is not copied and not changed.
+
+        member   the path of a .cdd file, a zarr array or a cdd dataset (with `column`); a zarr.Array, of this
+                 group or of another store; a cdd.Reader of a file; or, with `name`, any array that readers
+                 will give as members={name: array}
+        rows     how many of its rows from `start` on; by default all that there are now
+        digest   hash the rows, so that verify() and repin() can tell whether they are still the same; not
+                 done for zarr arrays of this group. False: large members need not be read
+
+        A path below the folder of the repository, store or JSON file is kept relative to it, another one as
+        it is: only with allow=. Raises AlignmentError where the array's end is not on the grid.
+        """
+        made, opened, places = adding.existing_member(self, member, column, name)
+        available = int(opened.shape[0]) - arguments.size("start", start, 0, int(opened.shape[0]))
+        count = available if rows is None else arguments.size("rows", rows, 0, available)
+        if count == 0:
+            return
+        if digest and made.kind not in ("zarr", "named"):
+            made = adding.replaced(made, digests=grown((), opened, start + count))
+        self._check_end()
+        made = adding.replaced(
+            made, shape=(start + count if made.kind != "zarr" else made.shape[0], *made.shape[1:])
+        )
+        self._add_rows(made, start, count, places)
+
+    def _add_rows(self, member: Member, at: int, count: int, places: Any = None) -> None:
+        end = self.shape[0]
+        region = Region(
+            (end, *(0,) * (self.ndim - 1)),
+            (end + count, *self.shape[1:]),
+            member.name,
+            (at, *(0,) * (self.ndim - 1)),
+        )
+        members = (*self.manifest.members, member)
+        shape = (end + count, *self.shape[1:])
+        self._change(self.manifest.with_regions([*self.regions, region], members, shape=shape), places)
+
+    def add(
+        self,
+        lo: tuple[int, ...],
+        values: Any,
+        codec: Any = None,
+        *,
+        chunks: tuple[int, ...] | None = None,
+        shards: tuple[int, ...] | None = None,
+        path: str | os.PathLike[str] | None = None,
+    ) -> None:
+        """Adds a region for a box that no region holds: for arrays with a fill value. Options as append()."""
+        source = adding.rows_of(values, None, self.dtype, self.ndim)
+        begin = tuple(arguments.index("lo", number) for number in lo)
+        hi = tuple(a + size for a, size in zip(begin, source.shape, strict=True))
+        name = adding.new_name()
+        region = Region(begin, hi, name, (0,) * self.ndim)
+        dummy = Member(name, "named", tuple(source.shape))
+        self.manifest.with_regions([*self.regions, region], (*self.manifest.members, dummy))  # the bounds
+        member = adding.new_member(self, source, 0, codec, chunks, shards, path)
+        regions = [*self.regions, region._replace(member=member.name)]
+        self._change(self.manifest.with_regions(regions, (*self.manifest.members, member)))
+
+    def replace(
+        self,
+        region: Any,
+        codec: Any = None,
+        *,
+        chunks: tuple[int, ...] | None = None,
+        shards: tuple[int, ...] | None = None,
+        path: str | os.PathLike[str] | None = None,
+    ) -> None:
+        """Moves a region to a new member: another codec, or codec="cdd" for a .cdd file. Options as append().
+
+        region is one of `regions`, or its number there. The rows are copied in blocks and stay what they are.
+        A member that no region uses any more is deleted, if it is a zarr array of the group: older versions
+        of an icechunk repository still have it; from a plain store it goes with prune().
+        """
+        number, found = self._find(region)
+        box = [range(lo, hi) for lo, hi in zip(found.lo, found.hi, strict=True)]
+        view = adding.Box(self._reading, box)
+        member = adding.new_member(self, view, 0, codec, chunks, shards, path)
+        regions = self.regions
+        regions[number] = Region(found.lo, found.hi, member.name, (0,) * self.ndim)
+        self._use(regions, (*self.manifest.members, member))
+
+    def remove(self, region: Any) -> None:
+        """Removes a region. Where the array has a fill value its elements are then that; else it must be the
+        last one, of whole rows, and the array gets shorter. Its member is deleted as by replace()."""
+        number, found = self._find(region)
+        regions = self.regions
+        del regions[number]
+        if self.manifest.fill_value is not None:
+            return self._use(regions, self.manifest.members)
+        if (
+            found.hi[0] != self.shape[0]
+            or found.lo[1:] != (0,) * (self.ndim - 1)
+            or found.hi[1:] != self.shape[1:]
+        ):
+            raise CoverageError(
+                f"regions[{number}] is not the last, of whole rows: without it there would be a gap, and the "
+                "array has no fill value"
+            )
+        return self._use(regions, self.manifest.members, shape=(found.lo[0], *self.shape[1:]))
+
+    def grow(self, member: str | None = None, rows: int | None = None) -> int:
+        """Takes in rows that were appended to the last member since; returns how many.
+
+        member   its name; by default the one that holds the array's end
+        rows     up to how many of the member's own; by default all
+
+        Older versions keep what they show. ReadOnlyMemberError for kinds that do not grow by themselves.
+        """
+        return pinning.grow(self, member, rows)
+
+    def repin(self, member: str, against: Any = None) -> None:
+        """Takes the file that came in a member's place, as compact() makes one, if it holds the same rows.
+
+        They are compared with the digests of the manifest, or with `against`: an array with the same rows, a
+        cdd.Reader of a copy say. MemberError where a row differs, or is not there, or nothing tells.
+        """
+        pinning.repin(self, member, against)
+
+    # ------------------------------------------------------------ inside
+
+    def _member(self, name: str) -> Member:
+        for member in self.manifest.members:
+            if member.name == name:
+                return member
+        raise MemberError(f"there is no member {name!r}", name)
+
+    def _find(self, region: Any) -> tuple[int, Region]:
+        regions = self.regions
+        if isinstance(region, Region):
+            if region not in regions:
+                raise LogicalError(f"the array has no region {region}")
+            return regions.index(region), region
+        number = arguments.index("region", region)
+        if not -len(regions) <= number < len(regions):
+            raise IndexError(f"region {number} is not one of {len(regions)}")
+        return number % len(regions), regions[number]
+
+    def _use(self, regions: list[Region], members: tuple[Member, ...], **changes: Any) -> None:
+        """Goes on with these regions; members that none uses are let go."""
+        used = {region.member for region in regions}
+        gone = [member for member in members if member.name not in used]
+        kept = tuple(member for member in members if member.name in used)
+        self._change(self.manifest.with_regions(regions, kept, **changes))
+        for member in gone:
+            if member.kind == "zarr" and self._transaction._backend.keeps_versions:
+                del self._reading.places.group[member.path]
