@@ -8,18 +8,17 @@ Each holds the lock of its place, where that is a path, from open() to the end.
 """
 
 import os
-import secrets
-import sys
+import random
+import time
 from collections.abc import Iterable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Protocol
 
-from cdd import manifests
+from cdd import _cdd, manifests
 from cdd.logical import process, repo
 from cdd.logical.errors import LogicalError
 from cdd.logical.extras import zarr
-from cdd.logical.lock import Lock
 from cdd.logical.manifest import ATTRIBUTE, MAX_BYTES
 from cdd.logical.members import Places
 from cdd.logical.origins import home_of, manifest_of, members_folder, names_in, open_group, read_json
@@ -69,7 +68,18 @@ def _enter_lock(held: ExitStack, lock: Any, path: str | None) -> None:
     if lock is not None and not isinstance(lock, bool):
         path = os.fspath(lock)
     if path is not None and lock is not False:
-        held.enter_context(Lock(path))
+        held.enter_context(_lock(path))
+
+
+def _lock(path: str) -> _cdd.Lock:
+    """The lock on a file, as soon as nobody else has it: no thread and no process."""
+    pause = 0.001
+    while True:
+        try:
+            return _cdd.Lock(path)
+        except BlockingIOError:
+            time.sleep(random.uniform(pause / 2, pause))
+            pause = min(2 * pause, 0.02)
 
 
 class JsonBackend:
@@ -112,31 +122,10 @@ class JsonBackend:
             data = manifests.text_of({ATTRIBUTE: self._raw}, indent=1).encode()
             if len(data) > MAX_BYTES:
                 raise LogicalError(f"the manifest has {len(data):,} bytes, {MAX_BYTES:,} are allowed")
-            publish(self.path, data)
+            _cdd.publish(self.path, data, True)
 
     def close(self) -> None:
         self._held.close()
-
-
-def publish(path: str, data: bytes) -> None:
-    """Writes a file that replaces what has that name when it is whole and on the disk."""
-    temporary = Path(f"{path}.{secrets.token_hex(4)}.partial")
-    try:
-        with temporary.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            temporary.unlink()
-        raise
-    if sys.platform != "win32":
-        folder = os.open(Path(path).parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 class _Groups:

@@ -196,8 +196,8 @@ class Places:
     def _open_cdd(self, member: Member) -> Source:
         path = self.trust.find(member.path, member.name)
         reader = cdd.open(path)
-        found = getattr(reader, "id", None)
-        if member.id is not None and found is not None and found != member.id:
+        if member.id is not None and reader.id != member.id:
+            found = reader.id
             reader.close()
             raise MemberError(
                 f"member {member.name!r}: {path!r} has the id {found}, {member.id} is expected: another file "
