@@ -6,7 +6,7 @@
 #include "core/codec/plan.h"
 #include "core/threads/for_each.h"
 #include "ext/errors.h"
-#include "ext/os.h"
+#include "ext/packed/csv_functions.h"
 #include "ext/store/maintenance.h"
 
 namespace {
@@ -35,11 +35,14 @@ PyMethodDef methods[] = {
     {"_begin_finalization", begin_finalization, METH_NOARGS, nullptr},
     {"threads", threads, METH_NOARGS, nullptr},
     {"set_threads", set_threads, METH_O, nullptr},
-    {"publish", cdd::ext::publish_file, METH_VARARGS, nullptr},
     {"repair", cdd::ext::repair, METH_VARARGS, nullptr},
     {"whole_end", cdd::ext::whole_end, METH_VARARGS, nullptr},
     {"truncate", cdd::ext::truncate, METH_VARARGS, nullptr},
     {"compact", cdd::ext::compact, METH_VARARGS, nullptr},
+    {"csv_pack", cdd::ext::csv_pack, METH_VARARGS, nullptr},
+    {"csv_head", cdd::ext::csv_head, METH_VARARGS, nullptr},
+    {"csv_count", cdd::ext::csv_count, METH_VARARGS, nullptr},
+    {"packed_pack", cdd::ext::packed_pack, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -48,7 +51,7 @@ int exec(PyObject* module) {
   const bool done = PyModule_AddStringConstant(module, "__version__", CDD_VERSION) == 0 &&
                     PyModule_AddStringConstant(module, "codec_names", cdd::plan_names().c_str()) == 0 &&
                     add_errors(module) && add_memory_type(module) && add_reader_type(module) &&
-                    add_rows_type(module) && add_writer_type(module) && add_lock_type(module) &&
+                    add_rows_type(module) && add_writer_type(module) && add_packed_types(module) &&
                     watch_finalization(Ref(PyObject_GetAttrString(module, "_begin_finalization")).get());
   return done ? 0 : -1;
 }
@@ -65,7 +68,9 @@ int traverse(PyObject* module, visitproc visit, void* arg) {
   Py_VISIT(state.rows_type);
   Py_VISIT(state.writer_type);
   Py_VISIT(state.memory_type);
-  Py_VISIT(state.lock_type);
+  Py_VISIT(state.packed_type);
+  Py_VISIT(state.packed_iterator_type);
+  Py_VISIT(state.pages_type);
   return 0;
 }
 
@@ -81,7 +86,9 @@ int clear(PyObject* module) {
   Py_CLEAR(state.rows_type);
   Py_CLEAR(state.writer_type);
   Py_CLEAR(state.memory_type);
-  Py_CLEAR(state.lock_type);
+  Py_CLEAR(state.packed_type);
+  Py_CLEAR(state.packed_iterator_type);
+  Py_CLEAR(state.pages_type);
   return 0;
 }
 

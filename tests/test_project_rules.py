@@ -32,8 +32,8 @@ MAY_INCLUDE: dict[str, tuple[str, ...]] = {
     "core/packed": (BASE, OS, SIMD, FORMATS[1], "core/storage", "core/threads", *CODECS),
     "core/dataset": (BASE, OS, "core/storage", "core/threads", *CODECS, "core/store"),
     "core/async": (BASE, OS, "core/storage", "core/threads", *CODECS, *SYSTEMS, "core/dataset"),
-    "capi": WITHOUT_KERNELS,
-    "ext": (*WITHOUT_KERNELS, FORMATS[0]),
+    "capi": (*WITHOUT_KERNELS, FORMATS[1]),
+    "ext": (*WITHOUT_KERNELS, FORMATS[0], FORMATS[1]),
 }
 
 # Which packages of cdd/ a system's package may import, beside its own and the modules at the top. Commands
@@ -46,7 +46,7 @@ SYSTEM_IMPORTS: dict[str, tuple[str, ...]] = {
     "logical": ("store", "dataset"),
 }
 # Modules at the top of cdd/ that all systems share; they import each other and _cdd alone.
-SHARED = {"arguments", "attrs", "dtypes", "indexing", "manifests", "options", "out", "progress", "threads"}
+SHARED = {"arguments", "dtypes", "indexing", "manifests", "options", "out", "progress", "threads"}
 
 # Headers from outside and the places of the core that may see each.
 OUTSIDE: dict[str, tuple[str, ...]] = {
@@ -54,8 +54,11 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
     r"(zstd|zstd_errors|zdict|lz4|lz4hc|lz4frame)\.h": ("core/codec/compressor.cpp",),
     r"(blake3|xxhash)\.h": ("core/base/hash.cpp",),
     r"(tbb|oneapi)/.*": ("core/threads/for_each.cpp",),
-    r"(unistd|fcntl|dirent|pthread|poll|windows|winsock2|io|share|fileapi|winbase)\.h": ("core/os/",),
-    r"(sys|linux|mach)/.*\.h": ("core/os/",),
+    r"(unistd|fcntl|dirent|pthread|poll|windows|winsock2|io|share|fileapi|winbase)\.h": (
+        "core/os/",
+        "core/storage/",
+    ),
+    r"(sys|linux|mach)/.*\.h": ("core/os/", "core/storage/"),
     r"Python\.h": ("ext/",),
 }
 

@@ -1,0 +1,73 @@
+"""CSV text: parsed at gigabytes a second into packed rows and arrays.
+
+    p = cdd.csv.pack("trades.csv")     # cdd.packed.Packed: rows as tuples of str, p.names, p.column("price")
+    cdd.csv.count("trades.csv")        # rows
+
+A source is a path (.gz and .zst are decompressed), "-" for standard input, bytes or any buffer, or a file
+object that gives bytes. Keywords of all functions:
+
+dialect      one of the csv module's, as csv.Sniffer().sniff(sample) gives it; what it says, other keywords
+             may say otherwise
+delimiter    one ASCII character: ","
+quote        one ASCII character or None: '"'. Doubled inside quotes it is one of the text
+strict       True: a quote out of place (one that opens within a field, text after a closing one, one that is
+             never closed) is FormatError with .row, .field, .offset. False: read as csv.reader does
+comment      rows that begin with this character are passed over: None
+skip         lines to pass over first, whatever is in them: 0
+ragged       rows that have not as many fields as the first: "error", "pad" (short ones get empty fields,
+             longer ones are errors) or "skip" (they are left out)
+blank        blank lines: "skip", "field" (a row of one empty field) or "error"
+encoding     "utf8": text that is not UTF-8 is an error. "bytes": it is taken as it is
+columns      names and numbers of the columns that are wanted, in this order: all
+max_row_bytes, max_columns   limits before memory is taken: 2**30, 65,536
+
+Rows are those of csv.reader: LF, CRLF and a lone CR end them outside quotes and are text within. A byte order
+mark at the start is passed over; UTF-16 is UnsupportedError.
+"""
+
+from typing import Any, Unpack
+
+from cdd import _cdd
+from cdd.arguments import flag, shown
+from cdd.packed.options import CsvOptions, Options, options_of
+from cdd.packed.rows import Packed
+from cdd.packed.sources import Source, whole
+
+__all__ = ["count", "pack"]
+
+
+def pack(
+    source: Source, *, header: bool = True, version: int = 1, out: Any = None, **options: Unpack[CsvOptions]
+) -> Packed:
+    """The text as packed rows (cdd.packed.Packed), in new memory or in `out`, a writable buffer.
+
+    header   row 0 has the names of the columns; it is in the bytes in any case, but no row then
+
+    Raises FormatError for bad text, with .row (row 0 is the first of the text), .field and .offset;
+    ValueError for wrong options and for an `out` that is too small.
+    """
+    if version != 1:
+        raise ValueError(f"version is 1, not {shown(version)}")
+    text, chosen = _text(source, options)
+    pages, _, _, size, _ = _cdd.csv_pack(text, chosen.core(), out)
+    buffer = memoryview(out).cast("B")[:size] if pages is None else pages
+    return Packed(buffer, "header", flag("header", header))
+
+
+def count(source: Source, *, header: bool = True, **options: Unpack[CsvOptions]) -> int:
+    """How many rows there are, without the names. Faster than packing, with the same errors for quotes."""
+    text, chosen = _text(source, options)
+    rows = _cdd.csv_count(text, chosen.core())
+    return max(rows - flag("header", header), 0)
+
+
+def _text(source: Source, given: CsvOptions) -> tuple[Any, Options]:
+    options = options_of(given)
+    text = whole(source, options.module)
+    return text, _numbered(text, options) if options.names else options
+
+
+def _numbered(text: Any, options: Options) -> Options:
+    """Options with columns as numbers, by the names in the first row."""
+    pages, rows, *_ = _cdd.csv_head(text, options.core(), 1)
+    return options.numbered(Packed(pages, "header", False)[0] if pages is not None and rows else ())

@@ -1,0 +1,171 @@
+#include "core/packed/csv_machine.h"
+
+#include "core/base/error.h"
+
+namespace cdd::packed {
+namespace {
+
+using ull = unsigned long long;
+
+bool is_end(std::uint8_t byte) noexcept { return byte == '\n' || byte == '\r'; }
+
+struct Reading {
+  const CsvOptions& options;
+  Bytes text;
+  std::size_t at;
+  bool last;
+  std::byte*& arena;
+  std::uint64_t row;
+  std::uint64_t text_offset;
+  MachineRow* out;
+
+  bool more() const noexcept { return at < text.size(); }
+  std::uint8_t byte() const noexcept { return static_cast<std::uint8_t>(text[at]); }
+  bool is_quote() const noexcept { return options.dialect.quotes && byte() == options.dialect.quote; }
+
+  Place place(std::size_t where) const noexcept {
+    return {Place::Kind::Row, row, out->cells.size(), text_offset + where};
+  }
+  template <class... Arguments>
+  [[noreturn]] void refuse(std::size_t where, const char* what) const {
+    const Place p = place(where);
+    fail_at(p, ErrorCode::Corrupt, "row %llu, field %llu at 0x%llx: %s", static_cast<ull>(p.number),
+            static_cast<ull>(p.field), static_cast<ull>(p.offset), what);
+  }
+
+  // Up to the end of a line; CRLF is one.
+  void pass_end() noexcept {
+    const bool cr = byte() == '\r';
+    ++at;
+    if (cr && more() && byte() == '\n') ++at;
+  }
+
+  // Passes over what is no row. False at the end of the text.
+  bool find_row() {
+    while (more()) {
+      if (is_end(byte())) {
+        if (options.blank == Blank::Field) return true;
+        if (options.blank == Blank::Error) refuse(at, "a blank line");
+        pass_end();
+      } else if (options.has_comment && byte() == options.comment) {
+        while (more() && !is_end(byte())) ++at;
+        if (!more() && !last) return true;  // the end of the comment is to come
+      } else {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // A quoted part, from the byte after the quote that opens it. False where the text ends within it.
+  bool take_quoted(std::size_t opened) {
+    for (;; ++at) {
+      if (!more()) {
+        if (!last) return false;
+        if (options.strict) refuse(opened, "a quote that opens here is never closed");
+        return true;
+      }
+      if (is_quote()) {
+        ++at;
+        if (!more() && !last) return false;  // the other half of a doubled quote may come
+        if (!more() || !is_quote()) return true;
+      }
+      *arena++ = static_cast<std::byte>(byte());
+    }
+  }
+
+  // One field. False where more text is needed.
+  bool take_field() {
+    std::byte* const begin = arena;
+    bool quoted = false;
+    if (more() && is_quote()) {
+      quoted = true;
+      const std::size_t opened = at++;
+      if (!take_quoted(opened)) return false;
+      if (options.strict && more() && byte() != options.dialect.delimiter && !is_end(byte())) {
+        refuse(at, "text after a closing quote");
+      }
+    }
+    for (; more() && byte() != options.dialect.delimiter && !is_end(byte()); ++at) {
+      if (options.strict && is_quote()) refuse(at, "a quote within a field that is not quoted");
+      *arena++ = static_cast<std::byte>(byte());
+    }
+    if (!more() && !last) return false;
+    const auto bytes = static_cast<std::size_t>(arena - begin);
+    if (bytes > 0xffffffff) refuse(at, "a field of more than 2^32 - 1 bytes");
+    out->cells.push_back({begin, static_cast<std::uint32_t>(bytes), quoted, 0});
+    return true;
+  }
+};
+
+}  // namespace
+
+Machine read_csv_row(const CsvOptions& options, Bytes text, std::size_t at, bool last, std::byte*& arena,
+                     std::uint64_t row, std::uint64_t text_offset, MachineRow* out) {
+  out->cells.clear();
+  Reading reading{options, text, at, last, arena, row, text_offset, out};
+  if (!reading.find_row()) {
+    out->end = reading.at;
+    return Machine::End;
+  }
+  out->end = reading.at;
+  for (;;) {
+    if (!reading.take_field()) return Machine::Unfinished;
+    if (!reading.more()) break;
+    if (is_end(reading.byte())) {
+      // After a CR at the text's end its LF may come; it will be a blank line then, where those are passed
+      // over.
+      if (!last && reading.byte() == '\r' && reading.at + 1 == text.size() && options.blank != Blank::Skip) {
+        return Machine::Unfinished;
+      }
+      reading.pass_end();
+      break;
+    }
+    ++reading.at;  // the delimiter
+  }
+  out->end = reading.at;
+  return Machine::Row;
+}
+
+void check_options(const CsvOptions& options) {
+  const auto check = [](const char* name, std::uint8_t byte) {
+    if (byte >= 0x80 || byte == '\r' || byte == '\n') {
+      fail(ErrorCode::InvalidArgument, "%s is one ASCII character other than CR and LF, not byte 0x%02x",
+           name, byte);
+    }
+  };
+  const simd::CsvDialect& dialect = options.dialect;
+  check("delimiter", dialect.delimiter);
+  if (dialect.quotes) check("quote", dialect.quote);
+  if (options.has_comment) check("comment", options.comment);
+  if (dialect.quotes && dialect.quote == dialect.delimiter) {
+    fail(ErrorCode::InvalidArgument, "delimiter and quote are the same character, 0x%02x", dialect.quote);
+  }
+  if (options.has_comment &&
+      (options.comment == dialect.delimiter || (dialect.quotes && options.comment == dialect.quote))) {
+    fail(ErrorCode::InvalidArgument, "comment is the same character as delimiter or quote, 0x%02x",
+         options.comment);
+  }
+}
+
+std::size_t csv_begin(const CsvOptions& options, Bytes text, bool last) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned>(text[i]); };
+  if (text.size() < 3 && !last) return simd::kCsvNone;
+  if (text.size() >= 2 && ((byte(0) == 0xff && byte(1) == 0xfe) || (byte(0) == 0xfe && byte(1) == 0xff))) {
+    fail(ErrorCode::Unsupported,
+         "the text begins with the mark of UTF-16: it must be UTF-8, decode it first");
+  }
+  std::size_t at = text.size() >= 3 && byte(0) == 0xef && byte(1) == 0xbb && byte(2) == 0xbf ? 3 : 0;
+  for (std::uint64_t line = 0; line < options.skip_lines; ++line) {
+    while (at < text.size() && byte(at) != '\n' && byte(at) != '\r') ++at;
+    if (at + 1 >= text.size() && !last) return simd::kCsvNone;
+    if (at == text.size()) {
+      fail(ErrorCode::OutOfRange, "%llu lines are to be skipped, there are %llu",
+           static_cast<ull>(options.skip_lines), static_cast<ull>(line));
+    }
+    at += byte(at) == '\r' && at + 1 < text.size() && byte(at + 1) == '\n' ? 2 : 1;
+  }
+  return at;
+}
+
+}  // namespace cdd::packed
