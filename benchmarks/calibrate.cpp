@@ -5,9 +5,9 @@
 // The fit minimises relative errors: a slow chunk of one array counts no more than a fast one of another.
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <ctime>
 #include <string>
 #include <vector>
 
@@ -18,7 +18,8 @@
 namespace cdd {
 namespace {
 
-constexpr std::uint32_t kChunkRows[] = {64, 256, 1024};
+// Raw bytes of chunks: what fits the nearest cache, and what fits none of a core's own.
+constexpr std::size_t kChunkBytes[] = {std::size_t{16} << 10, std::size_t{64} << 10, std::size_t{1} << 20};
 constexpr std::size_t kChunksOfEach = 12;
 constexpr int kRounds = 5;
 constexpr int kRepeats = 20;  // of one decoding, timed together
@@ -29,32 +30,38 @@ struct Sample {
   double taken;
 };
 
+double cpu_ns() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return 1e9 * static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec);
+}
+
 double decode_ns(const RowLayout& layout, Bytes record, std::uint32_t n_rows, std::byte* out) {
   double best = 1e18;
   for (int round = 0; round < kRounds; ++round) {
-    const auto begin = std::chrono::steady_clock::now();
+    const double begin = cpu_ns();
     for (int i = 0; i < kRepeats; ++i)
       decode_chunk_rows(layout, record, {}, Verify::None, n_rows, {0, n_rows}, out);
-    const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begin;
-    best = std::min(best, took.count() / kRepeats);
+    best = std::min(best, (cpu_ns() - begin) / kRepeats);
   }
   return best;
 }
 
-// One sample for each of some chunks of `array`, where the plan suits it.
-void sample(const test::TestArray& array, const ChunkPlan& plan, std::vector<Sample>& samples) {
-  for (const std::uint32_t n_rows : kChunkRows) {
-    const std::size_t step = std::max<std::size_t>(n_rows, array.n_rows / kChunksOfEach);
-    for (std::size_t first = 0; first + n_rows <= array.n_rows; first += step) {
-      std::vector<std::byte> record(record_bound(array.layout, n_rows, plan) + kScratchPadding);
-      const EncodedChunk chunk = encode_chunk(array.layout, array.rows(first, n_rows), n_rows, plan, {},
-                                              MutableBytes(record).first(record.size() - kScratchPadding));
-      if (chunk.record_bytes == 0) continue;
-      std::vector<std::byte> out(std::size_t{n_rows} * array.layout.row_bytes());
-      const double ns = decode_ns(array.layout, Bytes(record).first(chunk.record_bytes), n_rows, out.data());
-      const double taken = plan.compressor == Compressor::None ? chunk.transformed_bytes : chunk.record_bytes;
-      samples.push_back({ns, static_cast<double>(out.size()), taken});
-    }
+// One sample for each of some chunks of `array`, of about `raw_bytes`, where the plan suits it.
+void sample(const test::TestArray& array, const ChunkPlan& plan, std::size_t raw_bytes,
+            std::vector<Sample>& samples) {
+  const auto n_rows =
+      static_cast<std::uint32_t>(std::max<std::size_t>(1, raw_bytes / array.layout.row_bytes()));
+  const std::size_t step = std::max<std::size_t>(n_rows, array.n_rows / kChunksOfEach);
+  for (std::size_t first = 0; first + n_rows <= array.n_rows; first += step) {
+    std::vector<std::byte> record(record_bound(array.layout, n_rows, plan) + kScratchPadding);
+    const EncodedChunk chunk = encode_chunk(array.layout, array.rows(first, n_rows), n_rows, plan, {},
+                                            MutableBytes(record).first(record.size() - kScratchPadding));
+    if (chunk.record_bytes == 0) continue;
+    std::vector<std::byte> out(std::size_t{n_rows} * array.layout.row_bytes());
+    const double ns = decode_ns(array.layout, Bytes(record).first(chunk.record_bytes), n_rows, out.data());
+    const double taken = plan.compressor == Compressor::None ? chunk.transformed_bytes : chunk.record_bytes;
+    samples.push_back({ns, static_cast<double>(out.size()), taken});
   }
 }
 
@@ -89,21 +96,23 @@ double typical_error(const std::vector<Sample>& samples, std::array<double, 2> c
 }
 
 // `alone`: the codec's own step, without the compressor that it is stored with.
-void calibrate(const std::vector<test::TestArray>& arrays, const std::string& name, bool alone) {
+void calibrate(const std::vector<test::TestArray>& arrays, const std::string& name, bool alone,
+               std::size_t raw_bytes) {
   std::vector<Sample> samples;
   for (const test::TestArray& array : arrays) {
     try {
       ChunkPlan plan = plans_for(name, array.layout).front();
       if (alone) plan.compressor = Compressor::None;
-      sample(array, plan, samples);
+      sample(array, plan, raw_bytes, samples);
     } catch (const Error&) {
       continue;  // the plan does not suit this array
     }
   }
   if (samples.empty()) return;
   const auto constants = fit(samples);
-  std::printf("%-12s made %6.3f  taken %6.3f ns a byte   (%zu chunks, median error %.0f %%)\n", name.c_str(),
-              constants[0], constants[1], samples.size(), 100 * typical_error(samples, constants));
+  std::printf("%-12s %5zu KiB  made %6.3f  taken %6.3f ns a byte   (%zu chunks, median error %.0f %%)\n",
+              name.c_str(), raw_bytes >> 10, constants[0], constants[1], samples.size(),
+              100 * typical_error(samples, constants));
 }
 
 }  // namespace
@@ -116,8 +125,10 @@ int main() {
   }
   std::vector<cdd::test::TestArray> arrays = cdd::test::load_arrays("lob");
   for (auto& array : cdd::test::load_arrays("series")) arrays.push_back(std::move(array));
-  for (const char* name : {"lz4", "zstd"}) cdd::calibrate(arrays, name, false);
-  for (const char* name : {"raw", "planes", "okx_ob_f32", "generic_ob", "levels", "numeric"}) {
-    cdd::calibrate(arrays, name, true);
+  for (const std::size_t raw_bytes : cdd::kChunkBytes) {
+    for (const char* name : {"lz4", "zstd"}) cdd::calibrate(arrays, name, false, raw_bytes);
+    for (const char* name : {"raw", "planes", "okx_ob_f32", "generic_ob", "levels", "numeric"}) {
+      cdd::calibrate(arrays, name, true, raw_bytes);
+    }
   }
 }

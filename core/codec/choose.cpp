@@ -1,8 +1,7 @@
 #include "core/codec/choose.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
+#include <bit>
 #include <utility>
 
 #include "core/base/scratch.h"
@@ -12,17 +11,25 @@
 namespace cdd {
 namespace {
 
-constexpr std::uint32_t kGroupChunks = 16;
-constexpr std::uint32_t kFirstInterval = kGroupChunks;
+constexpr std::uint32_t kMostAhead = 16;
+constexpr std::uint32_t kFirstInterval = 16;
 constexpr std::uint32_t kLastInterval = 1024;
+// RAW takes whatever comes at the same size, so what it stores tells nothing: trials look for something
+// better.
+constexpr std::uint32_t kFirstRawInterval = 1;
+constexpr std::uint32_t kLastRawInterval = 16;
 constexpr std::uint32_t kFullInterval = 256;
-constexpr double kRivalCost = 1.5;  // times the winner's
-constexpr double kDrift = 0.2;
-constexpr double kSmoothing = 1.0 / 8;
+constexpr double kRivalCost = 1.5;     // times the winner's
+constexpr double kUnlike = 1.5;        // times the share of a trial, or a part of it
+constexpr std::uint32_t kFewRows = 4;  // so many times as many rows are another matter
+constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kReadNs = 4.0;  // a stored byte, read at 250 MB/s: a disk in a data centre
 // A window, and rows before it that must be decoded too. Of a longer chunk codecs leave the other rows alone,
 // while compressors make all of it.
 constexpr double kWindowRows = 256;
+// What a compressor makes beyond a core's own cache waits for the next: 0.15 ns a byte in all on Zen 3.
+constexpr double kNearBytes = 256 << 10;
+constexpr double kFarNs = 0.13;
 
 // Time of one decoding step: ns for each byte it makes and for each byte it takes. benchmarks/calibrate.cpp
 // fits them to whole-chunk reads of real arrays; these are a Zen 4 core's. Only their proportions matter.
@@ -69,109 +76,231 @@ double reading_cost(Profile profile, const ChunkPlan& plan, const EncodedChunk& 
   const StepCost codec = codec_cost(plan);
   const StepCost compressor = compressor_cost(plan.compressor);
   const double share = std::min(1.0, kWindowRows / n_rows);
+  const double made_far =
+      plan.compressor == Compressor::None ? 0 : std::max(0.0, chunk.transformed_bytes - kNearBytes);
   return chunk.record_bytes * (kReadNs + compressor.taken) + chunk.transformed_bytes * compressor.made +
+         made_far * kFarNs +
          share * (chunk.transformed_bytes * codec.taken + static_cast<double>(raw_bytes) * codec.made);
 }
 
-Chooser::Chooser(const RowLayout& layout, std::vector<ChunkPlan> plans, Profile profile)
-    : layout_(layout), profile_(profile), since_full_(kFullInterval) {
+Chooser::Chooser(const RowLayout& layout, const std::vector<ChunkPlan>& plans, Profile profile)
+    : layout_(layout), candidates_(plans), profile_(profile) {
   lossless_ = std::ranges::none_of(plans, [](const ChunkPlan& plan) { return plan.float16.enabled; });
-  for (const ChunkPlan& plan : plans) {
-    candidates_.push_back({plan});
-    candidates_.back().plan.smallest = profile == Profile::Dense;
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    ChunkPlan& plan = candidates_[i];
+    plan.smallest = profile == Profile::Dense;
+    const ChunkPlan* before = i == 0 ? nullptr : &candidates_[i - 1];
+    if (before != nullptr && before->codec == plan.codec && before->byte_planes == plan.byte_planes) {
+      ++families_.back().end;
+    } else {
+      const bool plain = plan.codec->id == CodecId::Raw || plan.codec->id == CodecId::Bytes;
+      families_.push_back({i, i + 1, plain});
+    }
   }
+  for (Decision& decision : decisions_) decision.standings.resize(families_.size());
 }
 
 void Chooser::check_rows(Bytes rows, std::uint64_t n_rows) const {
-  if (!lossless_) check_castable(layout_, rows, n_rows, candidates_.front().plan.float16);
+  if (!lossless_) check_castable(layout_, rows, n_rows, candidates_.front().float16);
 }
 
 EncodedChunk Chooser::encode(const Chunk& chunk, std::vector<std::byte>& out) {
-  if (!trial_is_due()) encode_ahead(chunk, best_);
+  if (!trial_is_due(decision(chunk.n_rows))) encode_ahead(chunk, best_);
   return take(chunk, best_, out);
 }
 
-std::uint32_t Chooser::ahead() const noexcept { return trial_is_due() ? 1 : kGroupChunks - in_group_; }
+std::uint32_t Chooser::ahead(std::uint32_t n_rows) const noexcept {
+  if (is_alone()) return kMostAhead;
+  const Decision& at = decision(n_rows);
+  return trial_is_due(at) ? 1 : std::min(kMostAhead, at.interval - at.since_trial);
+}
 
 void Chooser::encode_ahead(const Chunk& chunk, Encoding& into) const {
-  encode_as(candidates_[group_winner_].plan, chunk, into);
-  if (candidates_.size() == 1 || into.chunk.record_bytes != 0) store_raw_if_smaller(chunk, into);
+  encode_by(decision(chunk.n_rows).winner, chunk, into);
+  if (is_alone() || into.chunk.record_bytes != 0) store_raw_if_smaller(chunk, into);
+}
+
+bool Chooser::stands(const Chunk& chunk, const Encoding& encoded) const noexcept {
+  const Decision& at = decision(chunk.n_rows);
+  return encoded.asked == at.winner && !trial_is_due(at);
 }
 
 EncodedChunk Chooser::take(const Chunk& chunk, const Encoding& encoded, std::vector<std::byte>& out) {
-  const bool due = trial_is_due();
-  const bool declined = !due && encoded.chunk.record_bytes == 0;
-  if (declined) since_full_ = kFullInterval;
-  if (due || declined) {
-    try_candidates(chunk);
+  Decision& at = decision(chunk.n_rows);
+  if (at.interval == 0) begin(at, chunk.n_rows);
+  const bool due = trial_is_due(at);
+  const bool unlike = !due && is_unlike(at, chunk, encoded);
+  if (due || unlike) {
+    const bool is_raw = candidates_[at.winner].codec->id == CodecId::Raw;
+    bool all = unlike || is_raw || at.since_full >= kFullInterval;
+    try_candidates(chunk, at, all);
+    if (!all && is_worse(at, chunk, best_)) try_candidates(chunk, at, all = true);
     store_raw_if_smaller(chunk, best_);
+    note_trial(chunk, at, due);
+    if (all) at.since_full = 0;
   }
-  const Encoding& taken = due || declined ? best_ : encoded;
+  const Encoding& taken = due || unlike ? best_ : encoded;
   const auto record = Bytes(taken.record).first(taken.chunk.record_bytes);
   out.insert(out.end(), record.begin(), record.end());
-  note_share(static_cast<double>(record.size()) / static_cast<double>(chunk.rows.size()), due || declined);
-  if (due) group_winner_ = winner_;
-  in_group_ = (in_group_ + 1) % kGroupChunks;
-  if (in_group_ == 0) group_winner_ = winner_;
+  ++at.since_trial;
+  ++at.since_full;
+  last_rows_ = chunk.n_rows;
   return taken.chunk;
 }
 
-void Chooser::encode_as(const ChunkPlan& plan, const Chunk& chunk, Encoding& into) const {
-  const std::size_t bound = record_bound(layout_, chunk.n_rows, plan);
-  if (into.record.size() < bound + kScratchPadding) into.record.resize(bound + kScratchPadding);
+// Chunks of not quite as many rows have told which candidates are far off.
+void Chooser::begin(Decision& fresh, std::uint32_t n_rows) noexcept {
+  if (n_rows / kFewRows > last_rows_ || last_rows_ / kFewRows > n_rows) return;
+  fresh.winner = decision(last_rows_).winner;
+  fresh.since_full = decision(last_rows_).since_full;
+  std::ranges::copy(decision(last_rows_).standings, fresh.standings.begin());
+}
+
+Chooser::Decision& Chooser::decision(std::uint32_t n_rows) noexcept {
+  return decisions_[static_cast<std::size_t>(std::bit_width(n_rows))];
+}
+
+const Chooser::Decision& Chooser::decision(std::uint32_t n_rows) const noexcept {
+  return decisions_[static_cast<std::size_t>(std::bit_width(n_rows))];
+}
+
+bool Chooser::trial_is_due(const Decision& decision) const noexcept {
+  return !is_alone() && decision.since_trial >= decision.interval;
+}
+
+// Whether the chunk is none of those that the winner was chosen for.
+bool Chooser::is_unlike(const Decision& decision, const Chunk& chunk,
+                        const Encoding& encoded) const noexcept {
+  if (is_alone()) return false;
+  const double least = decision.standings[family_of(decision.winner)].least_share;
+  return is_worse(decision, chunk, encoded) || kUnlike * share_of(chunk, encoded) < least;
+}
+
+bool Chooser::is_worse(const Decision& decision, const Chunk& chunk, const Encoding& encoded) const noexcept {
+  const double most = decision.standings[family_of(decision.winner)].most_share;
+  return encoded.chunk.record_bytes == 0 || share_of(chunk, encoded) > kUnlike * most;
+}
+
+double Chooser::share_of(const Chunk& chunk, const Encoding& encoded) noexcept {
+  return encoded.chunk.record_bytes / static_cast<double>(chunk.rows.size());
+}
+
+std::size_t Chooser::family_of(std::size_t candidate) const noexcept {
+  const auto has = [&](const Family& family) { return candidate < family.end; };
+  return static_cast<std::size_t>(std::ranges::find_if(families_, has) - families_.begin());
+}
+
+// Encodes by the candidates [begin, end) of one family. `into` keeps the cheapest of these and of what it
+// has.
+Chooser::Tried Chooser::try_plans(std::size_t begin, std::size_t end, const Chunk& chunk,
+                                  std::optional<Hash128>& hash, Encoding& into) const {
+  std::size_t bound = 0;
+  for (std::size_t i = begin; i < end; ++i) {
+    bound = std::max(bound, record_bound(layout_, chunk.n_rows, candidates_[i]));
+  }
+  const auto room = [&] {
+    if (into.other.size() < bound + kScratchPadding) into.other.resize(bound + kScratchPadding);
+    return MutableBytes(into.other).first(bound);
+  };
+  const MutableBytes alone = end - begin == 1 ? room() : MutableBytes();
+  const Transformed transformed =
+      transform_chunk(layout_, chunk.rows, chunk.n_rows, candidates_[begin], alone);
+  Tried least;
+  if (transformed.bytes.empty()) return least;
+  if (!transformed.hash && !hash) hash = hash128(chunk.rows);
+  for (std::size_t i = begin; i < end; ++i) {
+    const ChunkPlan& plan = candidates_[i];
+    const EncodedChunk made = make_record(layout_, chunk.n_rows, plan, transformed,
+                                          transformed.hash ? *transformed.hash : *hash, room());
+    const double cost = reading_cost(profile_, plan, made, chunk.rows.size(), chunk.n_rows);
+    least = {std::min(least.cost, cost), std::min(least.bytes, made.record_bytes)};
+    if (cost >= into.cost) continue;
+    into.chunk = made;
+    into.encoder = i;
+    into.cost = cost;
+    std::swap(into.record, into.other);
+  }
+  return least;
+}
+
+// No bytes where the candidate declines.
+void Chooser::encode_by(std::size_t candidate, const Chunk& chunk, Encoding& into) const {
+  std::optional<Hash128> hash;
   into.chunk = {};
-  into.chunk = encode_chunk(layout_, chunk.rows, chunk.n_rows, plan, chunk.place,
-                            MutableBytes(into.record).first(bound));
+  into.cost = kNever;
+  into.asked = candidate;
+  Family plans{candidate, candidate + 1, false};
+  if (profile_ == Profile::Dense) plans = families_[family_of(candidate)];
+  try_plans(plans.begin, plans.end, chunk, hash, into);
 }
 
 void Chooser::store_raw_if_smaller(const Chunk& chunk, Encoding& into) const {
   ChunkPlan raw;
   raw.codec = &kRawCodec;
   const std::size_t bytes = into.chunk.record_bytes;
-  if (lossless_ && (bytes == 0 || bytes > record_bound(layout_, chunk.n_rows, raw)))
-    encode_as(raw, chunk, into);
+  const std::size_t raw_bytes = record_bound(layout_, chunk.n_rows, raw);
+  if (!lossless_ || (bytes != 0 && bytes <= raw_bytes)) return;
+  into.record.resize(std::max(into.record.size(), raw_bytes + kScratchPadding));
+  const MutableBytes room = MutableBytes(into.record).first(raw_bytes);
+  const Transformed rows = transform_chunk(layout_, chunk.rows, chunk.n_rows, raw, room);
+  into.chunk = make_record(layout_, chunk.n_rows, raw, rows, hash128(chunk.rows), room);
 }
 
-// Leaves the best in best_; no bytes when all decline.
-void Chooser::try_candidates(const Chunk& chunk) {
-  constexpr double kNever = std::numeric_limits<double>::infinity();
-  const bool all = since_full_ >= kFullInterval;
-  double best_cost = kNever;
-  std::size_t winner = winner_;
-  std::vector<double> costs(candidates_.size(), kNever);
+// Leaves the best in best_; no bytes where that is RAW, or all decline.
+void Chooser::try_candidates(const Chunk& chunk, Decision& decision, bool all) {
+  std::optional<Hash128> hash;
+  std::vector<Tried> tried(families_.size(), Tried{});
+  std::uint32_t bytes = Tried{}.bytes;
+  bool plain_may_win = false;
   best_.chunk = {};
-  for (std::size_t i = 0; i < candidates_.size(); ++i) {
-    const ChunkPlan& plan = candidates_[i].plan;
-    if (!all && !candidates_[i].rival) continue;
-    encode_as(plan, chunk, rival_);
-    if (rival_.chunk.record_bytes == 0) continue;
-    costs[i] = reading_cost(profile_, plan, rival_.chunk, chunk.rows.size(), chunk.n_rows);
-    if (costs[i] >= best_cost) continue;
-    best_cost = costs[i];
-    winner = i;
-    std::swap(best_, rival_);
+  best_.cost = kNever;
+  best_.encoder = decision.winner;
+  for (std::size_t i = 0; i < families_.size(); ++i) {
+    const auto [begin, end, plain] = families_[i];
+    if (candidates_[begin].codec->id == CodecId::Raw) continue;
+    if (!all && !decision.standings[i].rival) continue;
+    if (plain && best_.chunk.record_bytes != 0 && !plain_may_win) {
+      plain_may_win = try_plans(end - 1, end, chunk, hash, best_).bytes < bytes;
+      if (!plain_may_win) break;
+    }
+    tried[i] = try_plans(begin, end, chunk, hash, best_);
+    bytes = std::min(bytes, tried[i].bytes);
   }
-  for (std::size_t i = 0; all && i < candidates_.size(); ++i) {
-    candidates_[i].rival = costs[i] <= kRivalCost * best_cost;
+  for (std::size_t i = 0; all && i < families_.size(); ++i) {
+    decision.standings[i].rival = tried[i].cost <= kRivalCost * best_.cost;
   }
-  const bool stable = winner == winner_ && since_trial_ >= interval_ && interval_ != 0;
-  interval_ = stable ? std::min(interval_ * 4, kLastInterval) : kFirstInterval;
-  since_trial_ = 0;
-  if (all) since_full_ = 0;
-  winner_ = winner;
+  consider_raw(chunk);
 }
 
-bool Chooser::trial_is_due() const noexcept {
-  if (in_group_ != 0) return false;
-  const bool drifted = std::fabs(recent_share_ - settled_share_) > kDrift * settled_share_;
-  return since_trial_ >= (drifted ? std::min(interval_, kFirstInterval) : interval_);
+// RAW's cost is known without encoding.
+void Chooser::consider_raw(const Chunk& chunk) {
+  const auto is_raw = [](const ChunkPlan& plan) { return plan.codec->id == CodecId::Raw; };
+  const auto raw = std::ranges::find_if(candidates_, is_raw);
+  if (raw == candidates_.end()) return;
+  const auto bytes = static_cast<std::uint32_t>(record_bound(layout_, chunk.n_rows, *raw));
+  const EncodedChunk as_raw{bytes, 0, static_cast<std::uint32_t>(chunk.rows.size()), {}};
+  if (reading_cost(profile_, *raw, as_raw, chunk.rows.size(), chunk.n_rows) >= best_.cost) return;
+  best_.chunk = {};
+  best_.encoder = static_cast<std::size_t>(raw - candidates_.begin());
 }
 
-void Chooser::note_share(double share, bool after_trial) {
-  recent_share_ = recent_share_ == 0 ? share : recent_share_ + kSmoothing * (share - recent_share_);
-  if (after_trial) settled_share_ = recent_share_;
-  ++since_trial_;
-  ++since_full_;
+// What the trial that left its best in best_ decides.
+void Chooser::note_trial(const Chunk& chunk, Decision& decision, bool was_due) const {
+  const std::size_t family = family_of(best_.encoder);
+  const bool is_raw = candidates_[best_.encoder].codec->id == CodecId::Raw;
+  const bool same =
+      profile_ == Profile::Dense ? family == family_of(decision.winner) : best_.encoder == decision.winner;
+  Standing& standing = decision.standings[family];
+  if (decision.interval == 0) standing = {standing.rival};  // shares were those of other numbers of rows
+  if (decision.interval == 0 || !same) {
+    decision.interval = is_raw ? kFirstRawInterval : kFirstInterval;
+  } else if (was_due) {
+    decision.interval = std::min(decision.interval * 4, is_raw ? kLastRawInterval : kLastInterval);
+  }
+  decision.winner = best_.encoder;
+  decision.since_trial = 0;
+  standing.least_share = std::min(standing.least_share, share_of(chunk, best_));
+  standing.most_share = std::max(standing.most_share, share_of(chunk, best_));
 }
 
 }  // namespace cdd

@@ -137,35 +137,49 @@ std::size_t record_bound(const RowLayout& layout, std::uint32_t n_rows, const Ch
 
 EncodedChunk encode_chunk(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, const ChunkPlan& plan,
                           const ChunkPlace& place, MutableBytes out) {
+  const Transformed transformed = transform_chunk(layout, rows, n_rows, plan, out);
+  if (transformed.bytes.empty()) return {};
+  const Hash128 hash = transformed.hash ? *transformed.hash : hash128(rows);
+  EncodedChunk chunk = make_record(layout, n_rows, plan, transformed, hash, out);
+  chunk.record_check = seal_record(out.first(chunk.record_bytes), place, false);
+  return chunk;
+}
+
+Transformed transform_chunk(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, const ChunkPlan& plan,
+                            MutableBytes record) {
   check_addressable(std::uint64_t{n_rows} * layout.row_bytes(), 0);
-  const bool compressed = plan.compressor != Compressor::None;
-  const std::size_t header_bytes = record_header_bytes(layout.dims().size());
-  const MutableBytes room = out.subspan(header_bytes);
   EncodeContext context;
   context.float16 = plan.float16;
   context.byte_planes = plan.byte_planes;
   context.smallest = plan.smallest;
-
-  const MutableBytes transform =
-      compressed ? scratch(Stage::Compress).get(plan.codec->bound(layout, n_rows)) : room;
+  const bool in_place = !record.empty() && plan.compressor == Compressor::None;
+  const MutableBytes out = in_place ? record.subspan(record_header_bytes(layout.dims().size()))
+                                    : scratch(Stage::Compress).get(plan.codec->bound(layout, n_rows));
   std::vector<std::byte> reconstructed;  // lossy only: what the hash must cover is what the reader returns
   if (plan.float16.enabled) {
     reconstructed.resize(rows.size());
     context.reconstructed = reconstructed.data();
   }
-  const std::size_t transformed_bytes = plan.codec->encode(layout, rows, n_rows, context, transform);
-  if (transformed_bytes == 0) return {};
-  std::size_t payload_bytes = transformed_bytes;
-  const bool lossy = (context.flags & cf::kDownCast16) != 0;
+  const MutableBytes made = out.first(plan.codec->encode(layout, rows, n_rows, context, out));
+  if (made.empty()) return {};
   const bool is_checked = plan.codec->id == CodecId::Levels || plan.codec->id == CodecId::Numeric;
-  if (is_checked &&
-      !comes_back(layout, n_rows, *plan.codec, context.flags, transform.first(transformed_bytes), rows)) {
-    return {};
-  }
-  if (compressed) {
+  if (is_checked && !comes_back(layout, n_rows, *plan.codec, context.flags, made, rows)) return {};
+  Transformed transformed{made, context.flags, std::nullopt, context.cast_error};
+  if ((context.flags & cf::kDownCast16) != 0) transformed.hash = hash128(reconstructed);
+  return transformed;
+}
+
+EncodedChunk make_record(const RowLayout& layout, std::uint32_t n_rows, const ChunkPlan& plan,
+                         const Transformed& transformed, const Hash128& hash, MutableBytes out) {
+  const std::size_t header_bytes = record_header_bytes(layout.dims().size());
+  const MutableBytes room = out.subspan(header_bytes);
+  std::size_t payload_bytes = transformed.bytes.size();
+  if (plan.compressor != Compressor::None) {
     store<std::uint32_t>(room.data(), static_cast<std::uint32_t>(payload_bytes));
-    payload_bytes = kTransformedSizeBytes + compress(plan.compressor, transform.first(payload_bytes),
+    payload_bytes = kTransformedSizeBytes + compress(plan.compressor, transformed.bytes,
                                                      room.subspan(kTransformedSizeBytes), plan.level);
+  } else if (transformed.bytes.data() != room.data()) {
+    std::memcpy(room.data(), transformed.bytes.data(), payload_bytes);
   }
   const std::size_t size = header_bytes + payload_bytes + kRecordCheckBytes;
   if (size > kMaxChunkRawBytes)
@@ -174,13 +188,12 @@ EncodedChunk encode_chunk(const RowLayout& layout, Bytes rows, std::uint32_t n_r
   RecordHeader header;
   header.size = static_cast<std::uint32_t>(size);
   header.type = static_cast<std::uint16_t>(plan.codec->id);
-  header.flags = cf::kLittleEndian | cf::kRecordCheck | context.flags | flag_of(plan.compressor);
-  header.hash = hash128(lossy ? Bytes(reconstructed) : rows);
+  header.flags = cf::kLittleEndian | cf::kRecordCheck | transformed.flags | flag_of(plan.compressor);
+  header.hash = hash;
   header.n_rows = n_rows;
   header.layout = layout;
   put_record_header(header, out.data());
-  return {header.size, put_record_check(out.first(size), place),
-          static_cast<std::uint32_t>(transformed_bytes), context.cast_error};
+  return {header.size, 0, static_cast<std::uint32_t>(transformed.bytes.size()), transformed.cast_error};
 }
 
 std::uint32_t seal_record(MutableBytes record, const ChunkPlace& place, bool continued) noexcept {

@@ -1,6 +1,6 @@
 // One chunk in memory: raw rows <-> a whole CHUNK record, checks included.
 //
-//   encode_chunk      transform -> compress -> header, hash, record_check
+//   encode_chunk      transform_chunk -> make_record (compress, header, hash) -> seal_record (record_check)
 //   decode_chunk_rows check -> decompress -> inverse transform -> the caller's rows
 //
 // When a record's flags name a compressor, its payload is: u32 size of the transform's output, then the
@@ -8,8 +8,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "core/base/hash.h"
 #include "core/codec/codec.h"
 #include "core/codec/compressor.h"
 #include "core/format/cdd/record.h"
@@ -43,8 +45,8 @@ enum class Verify : std::uint8_t {
 std::size_t record_bound(const RowLayout& layout, std::uint32_t n_rows, const ChunkPlan& plan);
 
 struct EncodedChunk {
-  std::uint32_t record_bytes = 0;  // 0: the plan's codec declined this chunk
-  std::uint32_t record_check = 0;
+  std::uint32_t record_bytes = 0;       // 0: the plan's codec declined this chunk
+  std::uint32_t record_check = 0;       // once it is sealed
   std::uint32_t transformed_bytes = 0;  // what the codec made of the rows, before the compressor
   CastError cast_error;
 };
@@ -54,6 +56,23 @@ struct EncodedChunk {
 // decoded again, is not the rows.
 EncodedChunk encode_chunk(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, const ChunkPlan& plan,
                           const ChunkPlace& place, MutableBytes out);
+
+// The same in three steps, so that plans which differ in the compressor share the first, and all plans the
+// hash of the rows. The third is seal_record().
+//
+// What the plan's codec makes of the rows, in this thread's scratch until the next call; or where make_record
+// needs it in `record`, if one is given and no compressor follows.
+struct Transformed {
+  Bytes bytes;  // none: the codec declined
+  std::uint64_t flags = 0;
+  std::optional<Hash128> hash;  // after a cast to float16: of the rows that readers get
+  CastError cast_error;
+};
+Transformed transform_chunk(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, const ChunkPlan& plan,
+                            MutableBytes record = {});
+// A record without its check. `hash` is of the rows; `out` as for encode_chunk.
+EncodedChunk make_record(const RowLayout& layout, std::uint32_t n_rows, const ChunkPlan& plan,
+                         const Transformed& transformed, const Hash128& hash, MutableBytes out);
 
 // Says in a finished record whether more records of its append follow, and gives it the record_check of
 // `place`, which it returns.

@@ -41,12 +41,12 @@ bool accepts(CodecId codec, const RowLayout& layout) {
   return found != nullptr && found->accepts(layout);
 }
 
-// Whether `plan` may stand in for "auto". GENERIC_OB would only repeat what the codec of the very shape does.
+// Whether `plan` may stand in for "auto": the books of XORed rows only as float16. GENERIC_OB would only
+// repeat what the codec of the very shape does.
 bool suits_auto(const NamedPlan& plan, const RowLayout& layout, bool float16) {
-  const bool okx = accepts(CodecId::OkxObF32, layout);
   if (plan.codec == CodecId::OkxObF16) return float16;
-  if (plan.codec == CodecId::GenericOb) return !okx;
-  return !float16;
+  if (plan.codec == CodecId::GenericOb) return float16 && !accepts(CodecId::OkxObF16, layout);
+  return !float16 && plan.codec != CodecId::OkxObF32;
 }
 
 bool is_named(std::string_view name, bool exact, const NamedPlan& plan) {

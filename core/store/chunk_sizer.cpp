@@ -8,6 +8,7 @@ namespace {
 constexpr double kFirstGuessRatio = 4;       // of raw to stored bytes, before anything was measured
 constexpr double kShortEnoughToRetry = 0.7;  // of the target
 constexpr double kLongEnoughToRetry = 2;
+constexpr double kLongEnoughToUnsettle = 4;
 constexpr std::uint32_t kGroupChunks = 16;
 constexpr double kFarOff = 2;           // times the target, or a part of it: a group then ends early
 constexpr double kSmoothing = 0.5;      // weight of a group once the size has settled
@@ -28,7 +29,9 @@ ChunkSizer::ChunkSizer(const RowLayout& layout, std::uint32_t fixed_rows, std::u
 std::uint32_t ChunkSizer::limit(double rows) const noexcept {
   const double bounded = std::clamp(rows, 1.0, static_cast<double>(max_rows_));
   const auto whole = static_cast<std::uint32_t>(bounded);
-  return whole > kRowGrain ? whole / kRowGrain * kRowGrain : whole;
+  if (whole <= kRowGrain) return whole;
+  const std::uint32_t near = (whole + kRowGrain / 2) / kRowGrain * kRowGrain;
+  return near <= max_rows_ ? near : near - kRowGrain;
 }
 
 std::uint32_t ChunkSizer::ahead() const noexcept {
@@ -38,30 +41,39 @@ std::uint32_t ChunkSizer::ahead() const noexcept {
 
 bool ChunkSizer::accept(std::uint32_t record_bytes) noexcept {
   if (fixed_) return true;
+  if (refuses(record_bytes)) return false;
   if (settled_) {
     follow(record_bytes);
-    return true;
+  } else {
+    rows_ = limit(static_cast<double>(rows_) * target_bytes_ / record_bytes);
+    settled_ = true;
   }
+  return true;
+}
+
+bool ChunkSizer::refuses(std::uint32_t record_bytes) noexcept {
+  if (fixed_) return false;
   const double ideal = static_cast<double>(rows_) * target_bytes_ / record_bytes;
   // Rows that were too many are never tried again: how a record grows with its rows may be any jump.
-  if (record_bytes < kShortEnoughToRetry * target_bytes_ && !has_shrunk_) {
+  if (record_bytes < kShortEnoughToRetry * target_bytes_ && !has_shrunk_ && !settled_) {
     const std::uint32_t grown = limit(std::min(ideal, 2.0 * rows_));
     if (grown > rows_) {
       rows_ = grown;
-      return false;
+      return true;
     }
   }
-  if (record_bytes > kLongEnoughToRetry * target_bytes_) {
+  if (record_bytes > (settled_ ? kLongEnoughToUnsettle : kLongEnoughToRetry) * target_bytes_) {
     const std::uint32_t shrunk = limit(ideal);
     if (shrunk < rows_) {
       rows_ = shrunk;
       has_shrunk_ = true;
-      return false;
+      settled_ = false;
+      group_chunks_ = 0;
+      group_bytes_ = 0;
+      return true;
     }
   }
-  rows_ = limit(ideal);
-  settled_ = true;
-  return true;
+  return false;
 }
 
 // Changes rows_ at the end of a group.

@@ -30,6 +30,7 @@ class ChunkSizer {
   bool accept(std::uint32_t record_bytes) noexcept;
 
  private:
+  bool refuses(std::uint32_t record_bytes) noexcept;
   std::uint32_t limit(double rows) const noexcept;
   void follow(std::uint32_t record_bytes) noexcept;
 

@@ -258,8 +258,7 @@ std::size_t Writer::next_record() {
 // Encodes n_rows rows as the next pending chunk.
 void Writer::encode(Bytes rows, std::uint32_t n_rows) {
   const std::size_t offset = next_record();
-  const ChunkPlace place{header_.metadata.check_salt(), index_.chunks() + pending_.size()};
-  add_pending(chooser_->encode({rows, n_rows, place}, records_), offset, n_rows);
+  add_pending(chooser_->encode({rows, n_rows}, records_), offset, n_rows);
 }
 
 // How many chunks of the next `rows` rows neither the chooser nor the sizer wants to see one by one.
@@ -267,52 +266,56 @@ std::uint32_t Writer::chunks_at_once(std::uint64_t rows) const {
   const std::uint64_t chunk_rows = sizer_->rows();
   const std::uint64_t most = std::max<std::uint64_t>(1, kGroupBytes / (chunk_rows * layout_.row_bytes()));
   return static_cast<std::uint32_t>(
-      std::min<std::uint64_t>({most, rows / chunk_rows, sizer_->ahead(), chooser_->ahead()}));
+      std::min<std::uint64_t>({most, rows / chunk_rows, sizer_->ahead(), chooser_->ahead(sizer_->rows())}));
 }
 
-// Encodes n_chunks chunks of n_rows rows each at the same time. Returns how many rows it kept: none behind a
-// chunk that made the sizer change its mind.
+// Encodes n_chunks chunks of n_rows rows each at the same time. Returns how many rows it kept: none from a
+// chunk on that the sizer refused, or for which another codec was chosen meanwhile.
 std::uint64_t Writer::encode_group(Bytes rows, std::uint32_t n_rows, std::uint32_t n_chunks) {
   const std::size_t bytes = std::size_t{n_rows} * layout_.row_bytes();
-  const std::uint64_t first = index_.chunks() + pending_.size();
-  const auto chunk = [&](std::size_t i) {
-    return Chooser::Chunk{rows.subspan(i * bytes, bytes), n_rows, {header_.metadata.check_salt(), first + i}};
-  };
+  const auto chunk = [&](std::size_t i) { return Chooser::Chunk{rows.subspan(i * bytes, bytes), n_rows}; };
   if (group_.size() < n_chunks) group_.resize(n_chunks);
   for_each(n_chunks, [&](std::size_t i) { chooser_->encode_ahead(chunk(i), group_[i]); });
   std::size_t kept = 0;
-  while (kept < n_chunks && sizer_->rows() == n_rows) {
+  while (kept < n_chunks && sizer_->rows() == n_rows && chooser_->stands(chunk(kept), group_[kept])) {
     const std::size_t offset = next_record();
-    const EncodedChunk taken = chooser_->take(chunk(kept), group_[kept], records_);
-    add_pending(taken, offset, n_rows);
-    sizer_->accept(taken.record_bytes);
+    add_pending(chooser_->take(chunk(kept), group_[kept], records_), offset, n_rows);
+    if (!keep_if_sized()) break;
     ++kept;
   }
   return std::uint64_t{kept} * n_rows;
 }
 
 void Writer::add_pending(const EncodedChunk& chunk, std::size_t record_offset, std::uint32_t n_rows) {
-  pending_.push_back({record_offset, chunk.record_bytes, chunk.record_check, n_rows});
+  pending_.push_back({record_offset, chunk.record_bytes, 0, n_rows});  // its check comes with its place
   cast_error_.max_absolute = std::max(cast_error_.max_absolute, chunk.cast_error.max_absolute);
   cast_error_.max_relative = std::max(cast_error_.max_relative, chunk.cast_error.max_relative);
 }
 
+// False: the sizer wants another number of rows.
 bool Writer::encode_sized(Bytes rows, std::uint32_t n_rows) {
   encode(rows, n_rows);
+  return keep_if_sized();
+}
+
+// Takes the last pending chunk back where the sizer refuses it.
+bool Writer::keep_if_sized() {
   if (sizer_->accept(pending_.back().record_bytes)) return true;
   records_.resize(static_cast<std::size_t>(pending_.back().record_offset));
   pending_.pop_back();
   return false;
 }
 
-// `last` when the append ends here. Records that are followed by others of the same append say so.
+// Seals the records and writes them: `last` when the append ends here. Those that are followed by others of
+// the same append say so.
 void Writer::write_pending(bool last) {
   if (pending_.empty()) return;
-  for (std::size_t i = 0; i + (last ? 1 : 0) < pending_.size(); ++i) {
+  for (std::size_t i = 0; i < pending_.size(); ++i) {
     const MutableBytes record = MutableBytes(records_).subspan(
         static_cast<std::size_t>(pending_[i].record_offset), pending_[i].record_bytes);
+    const bool continued = !last || i + 1 < pending_.size();
     pending_[i].record_check =
-        seal_record(record, {header_.metadata.check_salt(), index_.chunks() + i}, true);
+        seal_record(record, {header_.metadata.check_salt(), index_.chunks() + i}, continued);
   }
   if (index_.uncommitted_chunks() == 0) first_uncommitted_ = std::chrono::steady_clock::now();
   index_.append(records_, pending_, last);

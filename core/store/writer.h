@@ -89,6 +89,7 @@ class Writer {
   std::size_t next_record();
   void encode(Bytes rows, std::uint32_t n_rows);
   bool encode_sized(Bytes rows, std::uint32_t n_rows);
+  bool keep_if_sized();
   std::uint64_t encode_group(Bytes rows, std::uint32_t n_rows, std::uint32_t n_chunks);
   std::uint32_t chunks_at_once(std::uint64_t rows) const;
   void add_pending(const EncodedChunk& chunk, std::size_t record_offset, std::uint32_t n_rows);

@@ -284,7 +284,8 @@ void encode_auto(Bytes input) {
       return Buffer(some.begin(), some.end());
     }();
     record.clear();
-    chooser.encode({given, piece.n_rows, kPlace}, record);
+    chooser.encode({given, piece.n_rows}, record);
+    seal_record(record, kPlace, false);
     const auto got = check_decoder(piece, record, [&](Bytes bytes, RowRange range, std::byte* out) {
       decode_chunk_rows(piece.layout, bytes, kPlace, Verify::Full, piece.n_rows, range, out);
     });

@@ -53,6 +53,29 @@ TEST(ChunkSizer, EndsWhereRecordsJump) {
   }
 }
 
+// Rows that were nothing for long, until a feed began: the first chunk of those is cut at once.
+TEST(ChunkSizer, CutsAChunkThatIsFarTooLong) {
+  ChunkSizer sizer(books(), 0, kTarget, 1 << 20);
+  first_kept(sizer, [](std::uint32_t) { return 100; });
+  const std::uint32_t quiet = sizer.rows();
+  EXPECT_GT(quiet, 1000u);
+  EXPECT_TRUE(sizer.accept(100));
+  EXPECT_FALSE(sizer.accept(quiet * 80));
+  const std::uint32_t kept = first_kept(sizer, [](std::uint32_t n) { return 90 + n * 80; });
+  EXPECT_LE(kept * 80, 2 * kTarget);
+  EXPECT_GE(kept * 80, kTarget / 2);
+}
+
+// A record a little too short or long moves the size within a few groups, down to the grain of sizes.
+TEST(ChunkSizer, FollowsSmallDifferences) {
+  for (const std::uint32_t bytes_a_row : {70u, 90u, 110u, 150u}) {
+    ChunkSizer sizer(books(), 0, kTarget, 1 << 20);
+    first_kept(sizer, [](std::uint32_t n) { return n * 170; });
+    for (int i = 0; i < 10 * 16; ++i) sizer.accept(sizer.rows() * bytes_a_row);
+    EXPECT_NEAR(sizer.rows() * bytes_a_row, kTarget, 8 * bytes_a_row) << bytes_a_row;
+  }
+}
+
 TEST(ChunkSizer, EndsWhateverRecordsComeTo) {
   std::mt19937 random(1);
   for (int i = 0; i < 20000; ++i) {
