@@ -6,7 +6,7 @@ Batches are 64 windows of 256 rows at random, by read_windows() on all cores int
 np.copyto from a warm memory map of the raw array, and a fancy index of that map. Single rows are
 r.read(i, i + 1, out=buffer) beside what the codec alone takes for the same rows, and for the first row of
 their chunk, which is little more than its dictionary (benchmarks/one_row.cpp; left out where that was not
-built). The check is that of the stored bytes: verify="stored" by verify="none", windows of 64 rows. Medians
+built). The check is that of the stored bytes: check="stored" by check="none", windows of 64 rows. Medians
 of rounds in which all take turns.
 """
 
@@ -96,7 +96,7 @@ def checks(path: Path, array: np.ndarray, starts: Sequence[int], rounds: int) ->
 
         return read
 
-    readers = {verify: windows(cdd.open(path, verify=verify)) for verify in ("stored", "none")}
+    readers = {verify: windows(cdd.open(path, check=verify)) for verify in ("stored", "none")}
     return medians(3 * rounds, len(starts), readers)
 
 

@@ -23,7 +23,7 @@ def cdd_bytes(array: np.ndarray, chunk_rows: int, profile: str) -> int:
     memory = cdd.Memory()
     cdd.save(memory, array, chunk_rows=chunk_rows, profile=profile)
     with cdd.open(memory) as reader:
-        return sum(chunk.stored_bytes for chunk in reader.chunks)
+        return sum(chunk.stored_bytes for chunk in reader.chunk_infos)
 
 
 def zstd_bytes(array: np.ndarray, chunk_rows: int, level: int) -> int:

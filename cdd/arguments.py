@@ -5,7 +5,7 @@ Which values go together, and what a name may be, is said where they are used.
 
 import operator
 import os
-from typing import Any, SupportsFloat
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +13,6 @@ import numpy.typing as npt
 from cdd.dtypes import DType, named
 
 _MAX_DIM = 1 << 31
-_MAX_CHUNK = 0xFFFFFFFF
-_CHUNK_BYTES = 4096
 
 
 def shown(value: Any) -> str:
@@ -44,29 +42,6 @@ def size(name: str, value: Any, least: int, most: int) -> int:
     if not least <= number <= most:
         raise ValueError(f"{name} is {number}, {least} to {most} are allowed")
     return number
-
-
-def chunk_size(chunk_bytes: Any, chunk_rows: Any) -> tuple[int, int]:
-    """Stored bytes of a chunk, about, and rows of each, or 0 where the bytes say how many."""
-    if chunk_rows is None:
-        return size("chunk_bytes", _CHUNK_BYTES if chunk_bytes is None else chunk_bytes, 1, _MAX_CHUNK), 0
-    if chunk_bytes is not None:
-        raise ValueError(
-            f"chunk_rows ({chunk_rows}) and chunk_bytes ({chunk_bytes}) both set a chunk's size: give one"
-        )
-    return _CHUNK_BYTES, size("chunk_rows", chunk_rows, 1, _MAX_CHUNK)
-
-
-def number(name: str, value: Any) -> float:
-    if not isinstance(value, SupportsFloat):
-        raise TypeError(f"{name} is a number, not {shown(value)}")
-    return float(value)
-
-
-def flag(name: str, value: Any) -> bool:
-    if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} is a bool, not {shown(value)}")
-    return bool(value)
 
 
 def text(name: str, value: Any) -> str:

@@ -43,7 +43,7 @@ def main() -> None:
         with cdd.open(path, "w", user_meta=name.encode()) as writer:
             writer.append(book)
         with cdd.open(path) as reader:
-            codecs = Counter(chunk.codec for chunk in reader.chunks)
+            codecs = Counter(chunk.codec for chunk in reader.chunk_infos)
             used = ", ".join(f"{codec} in {n}" for codec, n in codecs.most_common())
             mean = reader.stored_bytes / reader.nchunks
             print(f"cdd: {reader.nchunks} chunks of {mean:.0f} bytes on average ({used})")

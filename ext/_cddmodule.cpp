@@ -6,6 +6,7 @@
 #include "core/codec/plan.h"
 #include "core/threads/for_each.h"
 #include "ext/errors.h"
+#include "ext/os.h"
 #include "ext/packed/csv_functions.h"
 #include "ext/store/maintenance.h"
 
@@ -35,6 +36,7 @@ PyMethodDef methods[] = {
     {"_begin_finalization", begin_finalization, METH_NOARGS, nullptr},
     {"threads", threads, METH_NOARGS, nullptr},
     {"set_threads", set_threads, METH_O, nullptr},
+    {"publish", cdd::ext::publish_file, METH_VARARGS, nullptr},
     {"repair", cdd::ext::repair, METH_VARARGS, nullptr},
     {"whole_end", cdd::ext::whole_end, METH_VARARGS, nullptr},
     {"truncate", cdd::ext::truncate, METH_VARARGS, nullptr},
@@ -51,7 +53,8 @@ int exec(PyObject* module) {
   const bool done = PyModule_AddStringConstant(module, "__version__", CDD_VERSION) == 0 &&
                     PyModule_AddStringConstant(module, "codec_names", cdd::plan_names().c_str()) == 0 &&
                     add_errors(module) && add_memory_type(module) && add_reader_type(module) &&
-                    add_rows_type(module) && add_writer_type(module) && add_packed_types(module) &&
+                    add_rows_type(module) && add_writer_type(module) && add_lock_type(module) &&
+                    add_packed_types(module) &&
                     watch_finalization(Ref(PyObject_GetAttrString(module, "_begin_finalization")).get());
   return done ? 0 : -1;
 }
@@ -68,6 +71,7 @@ int traverse(PyObject* module, visitproc visit, void* arg) {
   Py_VISIT(state.rows_type);
   Py_VISIT(state.writer_type);
   Py_VISIT(state.memory_type);
+  Py_VISIT(state.lock_type);
   Py_VISIT(state.packed_type);
   Py_VISIT(state.packed_iterator_type);
   Py_VISIT(state.pages_type);
@@ -86,6 +90,7 @@ int clear(PyObject* module) {
   Py_CLEAR(state.rows_type);
   Py_CLEAR(state.writer_type);
   Py_CLEAR(state.memory_type);
+  Py_CLEAR(state.lock_type);
   Py_CLEAR(state.packed_type);
   Py_CLEAR(state.packed_iterator_type);
   Py_CLEAR(state.pages_type);

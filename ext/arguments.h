@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "core/base/row_layout.h"
-#include "core/codec/choose.h"
 #include "ext/errors.h"
 
 namespace cdd::ext {
@@ -29,15 +28,6 @@ T choose(const char* option, const char* given, const Choice<T> (&choices)[N]) {
   fail(ErrorCode::InvalidArgument, "%s is one of %s, not \"%s\"", option, names.c_str(), given);
 }
 
-inline constexpr Choice<Profile> kProfiles[] = {{"fast", Profile::Fast}, {"dense", Profile::Dense}};
-
-inline std::uint32_t size_of(const char* option, long long given) {
-  constexpr long long kMost = 0xffffffff;
-  if (given < 0 || given > kMost)
-    fail(ErrorCode::InvalidArgument, "%s is %lld, 0 to %lld are allowed", option, given, kMost);
-  return static_cast<std::uint32_t>(given);
-}
-
 // A str as the path the operating system takes. Empty with a Python exception set.
 inline std::string path_of(PyObject* text) {
   PyObject* encoded = nullptr;
@@ -49,6 +39,17 @@ inline std::string path_of(PyObject* text) {
 inline PyObject* bytes_object(const std::vector<std::byte>& bytes) {
   return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(bytes.data()),
                                    static_cast<Py_ssize_t>(bytes.size()));
+}
+
+// A store's id: the 32 hex digits of its salt.
+inline PyObject* id_object(const std::array<std::byte, 16>& salt) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::array<char, 33> text{};
+  for (std::size_t i = 0; i < salt.size(); ++i) {
+    text[2 * i] = kDigits[static_cast<unsigned>(salt[i]) >> 4];
+    text[2 * i + 1] = kDigits[static_cast<unsigned>(salt[i]) & 15];
+  }
+  return PyUnicode_FromString(text.data());
 }
 
 // (dtype code, (dim, ...)), or None when it is not known yet.

@@ -46,7 +46,7 @@ SYSTEM_IMPORTS: dict[str, tuple[str, ...]] = {
     "logical": ("store", "dataset"),
 }
 # Modules at the top of cdd/ that all systems share; they import each other and _cdd alone.
-SHARED = {"arguments", "dtypes", "indexing", "manifests", "options", "out", "progress", "threads"}
+SHARED = {"arguments", "attrs", "dtypes", "indexing", "manifests", "options", "out", "progress", "threads"}
 
 # Headers from outside and the places of the core that may see each.
 OUTSIDE: dict[str, tuple[str, ...]] = {
@@ -54,11 +54,8 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
     r"(zstd|zstd_errors|zdict|lz4|lz4hc|lz4frame)\.h": ("core/codec/compressor.cpp",),
     r"(blake3|xxhash)\.h": ("core/base/hash.cpp",),
     r"(tbb|oneapi)/.*": ("core/threads/for_each.cpp",),
-    r"(unistd|fcntl|dirent|pthread|poll|windows|winsock2|io|share|fileapi|winbase)\.h": (
-        "core/os/",
-        "core/storage/",
-    ),
-    r"(sys|linux|mach)/.*\.h": ("core/os/", "core/storage/"),
+    r"(unistd|fcntl|dirent|pthread|poll|windows|winsock2|io|share|fileapi|winbase)\.h": ("core/os/",),
+    r"(sys|linux|mach)/.*\.h": ("core/os/",),
     r"Python\.h": ("ext/",),
 }
 

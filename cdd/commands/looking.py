@@ -1,6 +1,7 @@
 """Commands that look at files and change nothing: info, verify."""
 
 import argparse
+import json
 import sys
 from collections import Counter
 
@@ -45,6 +46,9 @@ def _show(path: str, options: argparse.Namespace) -> bool:
         if raw:
             lines["ratio"] = f"{raw / stored:.3f}"
         lines["user_meta"] = f"{len(reader.user_meta):,} bytes"
+        if reader.attrs:
+            lines["attrs"] = json.dumps(reader.attrs, ensure_ascii=False)
+        lines["id"] = reader.id
         print(path)
         for name, text in lines.items():
             print(f"  {name:<10}{text}")
@@ -65,7 +69,7 @@ def _codecs(reader: Reader) -> tuple[list[tuple[str, tuple[int, int, int]]], int
     unreadable = 0
     for number in range(reader.nchunks):
         try:
-            chunk = reader.chunks[number]
+            chunk = reader.chunk_infos[number]
         except cdd.CddError:
             unreadable += 1
             continue

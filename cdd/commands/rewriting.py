@@ -45,7 +45,7 @@ def add(commands: Commands) -> None:
     compact.add_argument(
         "--codec", choices=cdd.CODECS, default="auto", metavar="NAME", help="one of cdd.CODECS"
     )
-    compact.add_argument("--level", type=natural, default=3, metavar="N", help="of zstd (default: 3)")
+    compact.add_argument("--zstd-level", type=natural, default=3, metavar="N", help="1 to 22 (default: 3)")
     compact.add_argument(
         "--chunk-bytes", type=natural, metavar="N", help="stored bytes of a chunk (default: 4096)"
     )
@@ -72,7 +72,7 @@ def _truncate(options: argparse.Namespace) -> int:
 
 
 def _compact(options: argparse.Namespace) -> int:
-    names = ("profile", "codec", "level", "chunk_bytes", "chunk_rows", "overwrite")
+    names = ("profile", "codec", "zstd_level", "chunk_bytes", "chunk_rows", "overwrite")
     before, after = cdd.compact(
         options.file, options.output, **{name: getattr(options, name) for name in names}
     )

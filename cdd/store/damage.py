@@ -141,7 +141,8 @@ def count_hidden_chunks(path: str, max_chunk_bytes: int = MAX_CHUNK_BYTES) -> tu
     some, and so does damage to the end of the index that looks like such a crash. The next writer takes up
     those that follow on the last it knows, and cuts off the others.
     """
-    core = _cdd.Reader(path, "none", False, max_chunk_bytes)  # its own: looking shows nobody new rows
+    options = {"check": "none", "mmap": False, "max_chunk_bytes": max_chunk_bytes}
+    core = _cdd.Reader(path, options)  # its own: looking shows nobody new rows
     try:
         if _ends_with_last_chunk(core):
             return core.chunks, 0

@@ -7,16 +7,15 @@ readers keep the one they have open. (Windows replaces no file that is open: Per
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 from cdd import _cdd, arguments
+from cdd.options import ChunkOptions
 from cdd.progress import Progress
 from cdd.store.damage import (
     MAX_CHUNK_BYTES,
     VerifyReport,
     count,
-    count_hidden_chunks,
-    find_bad_chunks,
     refuse_hidden_chunks,
     rows_text,
 )
@@ -89,9 +88,7 @@ def verify(
     """
     source = os.fsdecode(path)
     with Reader(source, mmap=False, max_chunk_bytes=max_chunk_bytes) as reader:
-        bad = tuple(find_bad_chunks(reader._core, progress))
-        _, hidden = count_hidden_chunks(source, max_chunk_bytes)
-        return VerifyReport(source, len(reader), reader.nchunks, bad, hidden)
+        return reader.verify(progress=progress)
 
 
 def repair(
@@ -141,7 +138,7 @@ def truncate(
         with Reader(path, mmap=False) as reader:
             if not 0 <= chunks <= reader.nchunks:
                 raise IndexError(f"{os.fsdecode(path)} has {reader.nchunks} chunks, not {chunks}")
-            rows = reader.chunks[chunks - 1].stop if chunks else 0
+            rows = reader.chunk_infos[chunks - 1].stop if chunks else 0
     rows = arguments.index("rows", rows)
     if not 0 <= rows < 1 << 63:  # of more the core would take the low bits
         raise IndexError(f"{rows} rows cannot be kept")
@@ -152,21 +149,14 @@ def truncate(
 
 
 def compact(
-    path: Name,
-    output: Name | None = None,
-    *,
-    codec: str = "auto",
-    profile: str = "dense",
-    level: int = 3,
-    chunk_bytes: int | None = None,
-    chunk_rows: int | None = None,
-    overwrite: bool = False,
+    path: Name, output: Name | None = None, *, overwrite: bool = False, **options: Unpack[ChunkOptions]
 ) -> tuple[int, int]:
     """Writes the rows anew in full chunks with the codecs that suit them now; returns bytes before and after.
 
     They go to `output`, else to a file that replaces this one, unless it would not be smaller: then this one
     stays. Rows do not change; float16 storage is not made again, so files that have it may grow. The options
-    are those of cdd.open(path, "w"); chunk_rows is by default what the file was created with.
+    codec, profile (by default "dense"), zstd_level, chunk_bytes and chunk_rows are those of cdd.open(path,
+    "w"); chunk_rows is by default what the file was created with.
 
     Raises ValueError for a codec that would round rows (okx_ob_f16), what reading raises for a damaged file,
     which then stays as it is, ChecksumError also when the file has whole chunks that its index does not show
@@ -175,11 +165,8 @@ def compact(
     """
     source, target, replace = _target(path, output, overwrite)
     in_place = output is None
-    level = arguments.size("level", level, 1, 22)
-    size = arguments.chunk_size(chunk_bytes, chunk_rows)
-    options = arguments.text("codec", codec), arguments.text("profile", profile), level, *size
     refuse_hidden_chunks(source, os.fsdecode(path))
-    return _cdd.compact(source, target, replace, in_place, *options)
+    return _cdd.compact(source, target, replace, in_place, {"profile": "dense", **options})
 
 
 def _is_same_file(a: str, b: str) -> bool:

@@ -1,9 +1,10 @@
 """What a reader and a writer have in common: a store that is open, and its end."""
 
 from types import TracebackType
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from cdd import _cdd
+from cdd.attrs import decoded
 
 
 class Opened:
@@ -17,6 +18,17 @@ class Opened:
     def user_meta(self) -> bytes:
         """The user's bytes, as they were given when the store was created."""
         return self._core.user_meta
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """The attributes the store was created with, as JSON gives them back (a tuple becomes a list). A dict
+        of its own each time: changing it changes no store."""
+        return decoded(self._core.user_meta)
+
+    @property
+    def id(self) -> str:
+        """32 hex digits that each new store gets at random; a copy of its file has the same."""
+        return self._core.id
 
     @property
     def path(self) -> str | None:

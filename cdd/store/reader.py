@@ -14,9 +14,11 @@ import numpy.typing as npt
 from cdd import _cdd, arguments
 from cdd.dtypes import Array, DType, buffer_dtype, dtype_of
 from cdd.indexing import Cells, Part, Pick, Selection, row_number, row_numbers, select
+from cdd.options import ReaderOptions, check_names
 from cdd.out import out_buffer
+from cdd.progress import Progress
 from cdd.store.chunks import ChunkInfo, Chunks
-from cdd.store.damage import refuse_hidden_chunks
+from cdd.store.damage import MAX_CHUNK_BYTES, VerifyReport, count_hidden_chunks, find_bad_chunks
 from cdd.store.opened import Opened
 from cdd.store.parts import read_part
 
@@ -56,35 +58,24 @@ class Reader(Opened, _cdd.Rows):
     _kind = "reader"
     _core: _cdd.Reader
 
-    def __init__(
-        self,
-        source: Source,
-        *,
-        verify: str = "stored",
-        mmap: bool | None = None,
-        max_chunk_bytes: int = 1 << 31,
-    ) -> None:
-        arguments.text("verify", verify)
-        if mmap is not None:
-            mmap = arguments.flag("mmap", mmap)
-        arguments.size("max_chunk_bytes", max_chunk_bytes, 1, (1 << 63) - 1)
+    def __init__(self, source: Source, **options: Unpack[ReaderOptions]) -> None:
+        check_names("r", options)
         held: str | _cdd.Memory | Contents
         if isinstance(source, _cdd.Memory | bytes | bytearray | memoryview):
-            if mmap:
+            if options.get("mmap"):
                 raise ValueError("mmap is for files: what is in memory is read where it is")
             held, self._path = source, None
         else:
             held = self._path = arguments.path(source, "a path, bytes that hold a store, or a cdd.Memory")
         # A copy may be unpickled in another working directory.
         self._source = held if self._path is None else str(Path(self._path).absolute())
-        self._options = {"verify": verify, "mmap": mmap, "max_chunk_bytes": max_chunk_bytes}
-        self._max_chunk_bytes = max_chunk_bytes
+        self._options: dict[str, Any] = dict(options)
         self._opened = self._path and _identity(self._source)
-        self._core = _cdd.Reader(held, verify, mmap, max_chunk_bytes)
+        self._core = _cdd.Reader(held, self._options)
         while self._path and (now := _identity(self._source)) != self._opened:  # replaced meanwhile
             self._opened = now
             self._core.close()
-            self._core = _cdd.Reader(held, verify, mmap, max_chunk_bytes)
+            self._core = _cdd.Reader(held, self._options)
         self._dtype: DType | None = None
         self._row_shape: tuple[int, ...] = ()
         self._learn_layout()
@@ -146,7 +137,7 @@ class Reader(Opened, _cdd.Rows):
         return self._core.chunks
 
     @property
-    def chunks(self) -> Chunks:
+    def chunk_infos(self) -> Chunks:
         """A ChunkInfo for each chunk, looked up when it is asked for."""
         return Chunks(self._core, range(self._core.chunks))
 
@@ -343,16 +334,19 @@ class Reader(Opened, _cdd.Rows):
             self._learn_layout()
         return more
 
-    def verify(self) -> None:
-        """Reads all chunks with every check there is, and raises what is wrong with the first bad one.
+    def verify(self, *, progress: Progress | None = None) -> VerifyReport:
+        """Reads all chunks with every check there is, on cdd.threads() cores, and says all that is wrong.
 
-        ChecksumError, too, when the file has whole chunks behind them that its index does not show.
-        cdd.verify(path) raises nothing and tells all that is wrong.
+        `progress(done, chunks)` is called now and then. For a file that was not replaced meanwhile it also
+        looks for whole chunks that its index does not show, as cdd.verify(path) does.
         """
-        for number in range(self._core.chunks):
-            self._core.verify_chunk(number)
+        most = self._options.get("max_chunk_bytes", MAX_CHUNK_BYTES)
+        chunks = self.nchunks
+        bad = tuple(find_bad_chunks(self._core, progress))
+        hidden = 0
         if self._path is not None and not self.replaced:
-            refuse_hidden_chunks(str(self._source), self._path, self._max_chunk_bytes)
+            _, hidden = count_hidden_chunks(str(self._source), most)
+        return VerifyReport(self._path or "<memory>", len(self), chunks, bad, hidden)
 
     def close(self) -> None:
         """Lets go of the store; reads under way in other threads still end well. Again: nothing."""

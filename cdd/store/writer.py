@@ -2,12 +2,14 @@
 
 import os
 import warnings
-from typing import NamedTuple
+from types import TracebackType
+from typing import NamedTuple, Unpack
 
 import numpy.typing as npt
 
 from cdd import _cdd, arguments
-from cdd.dtypes import DType, code_of, dtype_of, storable
+from cdd.dtypes import DType, dtype_of, storable
+from cdd.options import WriterOptions, check_mode, check_names, for_core
 from cdd.store.opened import Opened
 
 Target = str | os.PathLike[str] | os.PathLike[bytes] | _cdd.Memory
@@ -31,70 +33,22 @@ class Writer(Opened):
     _kind = "writer"
     _core: _cdd.Writer
 
-    def __init__(
-        self,
-        target: Target,
-        mode: str = "w",
-        *,
-        user_meta: bytes = b"",
-        dtype: npt.DTypeLike | None = None,
-        row_shape: tuple[int, ...] | None = None,
-        codec: str = "auto",
-        profile: str = "fast",
-        level: int = 3,
-        chunk_bytes: int | None = None,
-        chunk_rows: int | None = None,
-        durability: str = "batch",
-        float16: bool = False,
-        normalise: str | None = None,
-        size_scale: float = 1.0,
-    ) -> None:
-        if mode not in ("w", "x", "a", "s"):  # "s" is save()'s: as "w", but replaces only with close()
-            raise ValueError(f'mode is "w", "x" or "a" for a writer, not {mode!r}')
-        for name, value in (("codec", codec), ("profile", profile), ("durability", durability)):
-            arguments.text(name, value)
-        if normalise is not None:
-            arguments.text("normalise", normalise)
-        size_scale = arguments.number("size_scale", size_scale)
-        float16 = arguments.flag("float16", float16)
-        level = arguments.size("level", level, 1, 22)
-        if not isinstance(user_meta, bytes | bytearray | memoryview):
-            raise TypeError(f"user_meta is bytes, not {type(user_meta).__name__}: encode it first")
-        if (dtype is None) != (row_shape is None):
-            raise ValueError(
-                "dtype and row_shape are given together, or neither: then the first append decides"
-            )
-        stored_bytes, rows = arguments.chunk_size(chunk_bytes, chunk_rows)
-        if not float16 and "f16" not in codec and (normalise is not None or size_scale != 1.0):
-            raise ValueError("normalise and size_scale are options of float16=True")
-        layout = None
-        if dtype is not None and row_shape is not None:
-            layout = code_of(arguments.dtype_option(dtype)), arguments.row_shape_option(row_shape)
+    def __init__(self, target: Target, mode: str = "w", **options: Unpack[WriterOptions]) -> None:
+        check_mode(mode, "wxa")
+        check_names(mode, options)
+        taken = for_core(options)
         held: str | _cdd.Memory
         if isinstance(target, _cdd.Memory):
             held, self._path = target, None
         else:
             held = self._path = arguments.path(target, "a path or a cdd.Memory to be written")
-        self._core = _cdd.Writer(
-            held,
-            mode,
-            layout,
-            user_meta,
-            codec,
-            profile,
-            level,
-            float16,
-            normalise,
-            size_scale,
-            stored_bytes,
-            rows,
-            durability,
-        )
-        if user_meta and self._core.user_meta != bytes(user_meta):
+        self._whole = options.get("visible") == "close"
+        self._core = _cdd.Writer(held, mode, taken)
+        user_meta = bytes(taken.get("user_meta", b""))
+        if user_meta and self._core.user_meta != user_meta:
             self._core.close()
-            raise ValueError(
-                f"{self._name} has other user_meta, which is written once when a store is created"
-            )
+            what = "attrs" if options.get("attrs") is not None else "user_meta"
+            raise ValueError(f"{self._name} has other {what}: they are written once, when a store is created")
 
     def append(self, rows: npt.ArrayLike) -> None:
         """Adds rows, an array of shape (n, *row_shape) with any n, strides and byte order: all of them or
@@ -131,33 +85,43 @@ class Writer(Opened):
         """
         self._core.close()
 
-    @property
-    def rows(self) -> int:
+    def __len__(self) -> int:
         """Rows in the store, those that wait in memory included."""
         return self._core.rows
 
     @property
-    def chunks(self) -> int:
-        """Chunks written."""
+    def shape(self) -> tuple[int, ...]:
+        """(rows, *shape of a row), rows that wait in memory included; (0,) before the first."""
+        layout = self._core.layout
+        return (self._core.rows, *(() if layout is None else layout[1]))
+
+    @property
+    def dtype(self) -> DType:
+        """dtype of the items. ValueError while it is unknown: nothing was appended yet."""
+        layout = self._core.layout
+        if layout is None:
+            raise ValueError(f"{self._name} has no dtype yet: nothing was appended")
+        return dtype_of(layout[0])
+
+    @property
+    def nchunks(self) -> int:
+        """Chunks written; rows that wait in memory are in none yet."""
         return self._core.chunks
-
-    @property
-    def dtype(self) -> DType | None:
-        """dtype of the items; None until it is known."""
-        layout = self._core.layout
-        return None if layout is None else dtype_of(layout[0])
-
-    @property
-    def row_shape(self) -> tuple[int, ...] | None:
-        """Shape of one row; None until it is known."""
-        layout = self._core.layout
-        return None if layout is None else layout[1]
 
     @property
     def float16_error(self) -> Float16Error:
         """The largest absolute and relative error of float16=True in the chunks this writer wrote; zeros
         without it. Rows that still wait for a chunk are not in it: flush() or close() first."""
         return Float16Error(*self._core.cast_error)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """close(); after an exception a store that is not visible yet is given up."""
+        if kind is not None and self._whole:
+            self._core.give_up()
+        else:
+            self.close()
 
     def __del__(self) -> None:
         core = getattr(self, "_core", None)  # __init__ may have failed
@@ -167,14 +131,14 @@ class Writer(Opened):
             # Not its repr: an interpreter that ends can no longer make dtypes.
             warnings.warn(f"unclosed <cdd.Writer {self._name}>", ResourceWarning, stacklevel=2, source=self)
         finally:
-            core.close()
+            core.give_up() if self._whole else core.close()
 
     def __repr__(self) -> str:
         if self.closed:
             return f"<cdd.Writer {self._name}, closed>"
-        if self.dtype is None:
+        if self._core.layout is None:
             return f"<cdd.Writer {self._name}, no rows yet, dtype and shape come with the first>"
-        return f"<cdd.Writer {self._name}, {self.rows} rows of {self.row_shape} {self.dtype}>"
+        return f"<cdd.Writer {self._name}, shape {self.shape}, dtype {self.dtype}>"
 
     def __reduce__(self) -> str:
         raise TypeError("a writer cannot be pickled: a store has one writer, in one process")

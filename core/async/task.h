@@ -200,7 +200,9 @@ namespace async_detail {
 class Group {
  public:
   Group(std::vector<Task<void>> tasks, std::size_t at_most)
-      : tasks_(std::move(tasks)), at_most_(at_most == 0 ? tasks_.size() : at_most), unended_(1) {}  // 1: begin()
+      : tasks_(std::move(tasks)),
+        at_most_(at_most == 0 ? tasks_.size() : at_most),
+        unended_(1) {}  // 1: begin()
 
   struct Awaiter {
     bool await_ready() const noexcept { return group.tasks_.empty(); }

@@ -12,7 +12,8 @@ HANDLE event(std::intptr_t handle) { return reinterpret_cast<HANDLE>(handle); }
 
 }  // namespace
 
-Wake::Wake() : read_(reinterpret_cast<std::intptr_t>(::CreateEventW(nullptr, TRUE, FALSE, nullptr))), write_(read_) {
+Wake::Wake()
+    : read_(reinterpret_cast<std::intptr_t>(::CreateEventW(nullptr, TRUE, FALSE, nullptr))), write_(read_) {
   if (read_ == 0) fail_io(ENFILE, "", "cannot make an event");
 }
 

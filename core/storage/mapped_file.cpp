@@ -2,6 +2,7 @@
 
 #include <cerrno>
 
+#include "core/os/file_map.h"
 #include "core/os/fork_gate.h"
 #include "core/storage/memory.h"
 
@@ -10,13 +11,13 @@ namespace cdd {
 std::unique_ptr<MappedStorage> MappedStorage::open(const std::string& path) {
   std::unique_ptr<MappedStorage> storage(
       new MappedStorage(FileStorage::open(path, FileStorage::Access::Read)));
-  storage->maps_.push_back(map(*storage->file_, storage->file_->size()));
+  storage->maps_.push_back(map_file(storage->file_->file(), storage->file_->size()));
   storage->current_.store(&storage->maps_.back(), std::memory_order_release);
   return storage;
 }
 
 MappedStorage::~MappedStorage() {
-  for (const Bytes map : maps_) unmap(map);
+  for (const Bytes map : maps_) unmap_file(map);
 }
 
 Bytes MappedStorage::read_at(std::uint64_t offset, std::size_t n, Scratch& scratch) const {
@@ -33,17 +34,11 @@ void MappedStorage::look_again() {
   const std::uint64_t mapped = maps_.back().size();
   if (bytes < mapped + mapped / 2 || bytes == mapped) return;
   try {
-    maps_.push_back(map(*file_, bytes));
+    maps_.push_back(map_file(file_->file(), bytes));
   } catch (const Error&) {
     return;  // no address space left: positional reads serve as well
   }
   current_.store(&maps_.back(), std::memory_order_release);
 }
-
-void MappedStorage::write_at(std::uint64_t, std::span<const Bytes>) {
-  fail_io(EROFS, name(), "%s is mapped read-only");
-}
-
-void MappedStorage::truncate(std::uint64_t) { fail_io(EROFS, name(), "%s is mapped read-only"); }
 
 }  // namespace cdd

@@ -1,7 +1,6 @@
 // A file mapped read-only: reads are pointers, no system call and no copy. A growing file is mapped again as
 // it grows; what no map covers yet is read positionally. Whoever truncates a mapped file makes its readers
-// fault (SIGBUS): no cdd writer truncates committed data, other programs might. The two system-dependent
-// functions are in mapped_file_posix.cpp and mapped_file_win32.cpp.
+// fault (SIGBUS): no cdd writer truncates committed data, other programs might.
 #pragma once
 
 #include <atomic>
@@ -25,18 +24,11 @@ class MappedStorage final : public Storage {
     return file_->read_at(offset, n, scratch);
   }
   void look_again() override;
-  using Storage::write_at;
-  void write_at(std::uint64_t offset, std::span<const Bytes> parts) override;
   std::uint64_t size() const override { return file_->size(); }
-  void truncate(std::uint64_t size) override;
-  void sync() override {}
   const std::string& name() const noexcept override { return file_->name(); }
 
  private:
   explicit MappedStorage(std::unique_ptr<FileStorage> file) : file_(std::move(file)) {}
-
-  static Bytes map(const FileStorage& file, std::uint64_t bytes);  // empty for an empty file
-  static void unmap(Bytes map) noexcept;
 
   std::unique_ptr<FileStorage> file_;
   std::mutex mutex_;        // guards maps_

@@ -33,10 +33,10 @@ Bytes view_at(Bytes bytes, std::uint64_t offset, std::size_t n, Scratch& scratch
   return found.empty() || behind < kScratchPadding ? copy_of(found, scratch) : found;
 }
 
-std::shared_ptr<Storage> MemoryStorage::lock_for_writing(std::shared_ptr<MemoryStorage> storage) {
+std::shared_ptr<WritableStorage> MemoryStorage::lock_for_writing(std::shared_ptr<MemoryStorage> storage) {
   if (storage->has_writer_.exchange(true)) fail_io(EAGAIN, storage->name(), "another writer has %s open");
-  Storage* const raw = storage.get();
-  return {raw, [storage = std::move(storage)](Storage*) { storage->has_writer_.store(false); }};
+  WritableStorage* const raw = storage.get();
+  return {raw, [storage = std::move(storage)](WritableStorage*) { storage->has_writer_.store(false); }};
 }
 
 Bytes MemoryStorage::read_at(std::uint64_t offset, std::size_t n, Scratch& scratch) const {
@@ -73,11 +73,5 @@ void MemoryStorage::truncate(std::uint64_t size) {
 Bytes ViewStorage::read_at(std::uint64_t offset, std::size_t n, Scratch& scratch) const {
   return view_at(bytes_, offset, n, scratch);
 }
-
-void ViewStorage::write_at(std::uint64_t, std::span<const Bytes>) {
-  fail_io(EROFS, name_, "%s is read-only");
-}
-
-void ViewStorage::truncate(std::uint64_t) { fail_io(EROFS, name_, "%s is read-only"); }
 
 }  // namespace cdd

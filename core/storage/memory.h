@@ -14,12 +14,12 @@ namespace cdd {
 
 // A writer and any number of readers in one process. Reads copy under a shared lock, because a growing vector
 // moves; for read-only bytes ViewStorage needs neither copy nor lock.
-class MemoryStorage final : public Storage {
+class MemoryStorage final : public WritableStorage {
  public:
   MemoryStorage() = default;
 
   Bytes read_at(std::uint64_t offset, std::size_t n, Scratch& scratch) const override;
-  using Storage::write_at;
+  using WritableStorage::write_at;
   void write_at(std::uint64_t offset, std::span<const Bytes> parts) override;
   std::uint64_t size() const override;
   void truncate(std::uint64_t size) override;
@@ -27,7 +27,7 @@ class MemoryStorage final : public Storage {
   const std::string& name() const noexcept override { return name_; }
 
   // `storage` as its one writer sees it: Error{Io, EAGAIN} while another such handle is alive.
-  static std::shared_ptr<Storage> lock_for_writing(std::shared_ptr<MemoryStorage> storage);
+  static std::shared_ptr<WritableStorage> lock_for_writing(std::shared_ptr<MemoryStorage> storage);
 
   // Calls visit(bytes) with the whole contents while no writer can change them.
   template <class Visit>
@@ -50,11 +50,7 @@ class ViewStorage : public Storage {
   ViewStorage(Bytes bytes, std::string name) : bytes_(bytes), name_(std::move(name)) {}
 
   Bytes read_at(std::uint64_t offset, std::size_t n, Scratch& scratch) const override;
-  using Storage::write_at;
-  void write_at(std::uint64_t offset, std::span<const Bytes> parts) override;
   std::uint64_t size() const override { return bytes_.size(); }
-  void truncate(std::uint64_t size) override;
-  void sync() override {}
   const std::string& name() const noexcept override { return name_; }
 
  private:

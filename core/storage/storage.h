@@ -1,7 +1,8 @@
 // Bytes at offsets: what the store knows of files and memory. Positional only, no cursor to share.
 //
-// Backends: FileStorage (file.h), MappedStorage (mapped_file.h), MemoryStorage and ViewStorage (memory.h).
-// Reads may run in any number of threads, beside one writer. Errors are Error{Io} with the OS's errno.
+// Storage reads: MappedStorage (mapped_file.h), ViewStorage (memory.h). WritableStorage is also written:
+// FileStorage (file.h), MemoryStorage (memory.h). Reads may run in any number of threads, beside one writer.
+// Errors are Error{Io} with the OS's errno.
 #pragma once
 
 #include <cstdint>
@@ -28,22 +29,25 @@ class Storage {
     return read_at(offset, n, scratch);
   }
 
-  // Told that there may be more of it than there was.
+  // Called when there may be more of it than there was.
   virtual void look_again() {}
 
+  virtual std::uint64_t size() const = 0;
+
+  // For error texts: a path, "<memory>", ...
+  virtual const std::string& name() const noexcept = 0;
+};
+
+class WritableStorage : public Storage {
+ public:
   // Writes `parts` one after the other at `offset`, extending the storage (a gap reads as zeros).
   virtual void write_at(std::uint64_t offset, std::span<const Bytes> parts) = 0;
-
-  virtual std::uint64_t size() const = 0;
 
   // Sets the size; new bytes read as zeros.
   virtual void truncate(std::uint64_t size) = 0;
 
   // Returns when everything written before is durable.
   virtual void sync() = 0;
-
-  // For error texts: a path, "<memory>", ...
-  virtual const std::string& name() const noexcept = 0;
 
   void write_at(std::uint64_t offset, Bytes bytes) { write_at(offset, std::span<const Bytes>(&bytes, 1)); }
 };

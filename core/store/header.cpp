@@ -81,7 +81,7 @@ Header read_parts(const Storage& storage) {
   const char* const name = storage.name().c_str();
   const Bytes start = storage.copy_at(0, kMetadataAt, scratch(Stage::Record));
   if (start.empty()) {
-    fail(ErrorCode::Truncated, "%s has 0 bytes, which is no store: mode \"w\" replaces it", name);
+    fail(ErrorCode::Truncated, "%s has 0 bytes, which is no store: mode \"a\" makes it one", name);
   }
   if (start.size() < kMetadataAt) {
     fail(ErrorCode::Truncated, "%s: %zu bytes are too few for a cdd file", name, start.size());

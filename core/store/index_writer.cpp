@@ -11,7 +11,8 @@ constexpr std::uint64_t kClearSlots = 128;  // looked at together: 4 KiB
 
 }  // namespace
 
-IndexWriter IndexWriter::create(Storage& storage, const Metadata& metadata, std::uint64_t first_block) {
+IndexWriter IndexWriter::create(WritableStorage& storage, const Metadata& metadata,
+                                std::uint64_t first_block) {
   IndexWriter writer(storage, metadata);
   writer.at_.end = first_block;
   writer.add_block();

@@ -26,12 +26,12 @@ struct PendingChunk {
 class IndexWriter {
  public:
   // Starts an empty index: writes the first block at `first_block` and a clean-close slot, unsynced.
-  static IndexWriter create(Storage& storage, const Metadata& metadata, std::uint64_t first_block);
+  static IndexWriter create(WritableStorage& storage, const Metadata& metadata, std::uint64_t first_block);
 
   // Takes over an existing file whose lock is held: keeps every committed chunk and whatever whole appends
   // survived, proves them by a clean-close slot, removes the rest, syncs. Idempotent. Throws Truncated,
   // Unsupported or Io.
-  static IndexWriter recover(Storage& storage, const Metadata& metadata, std::uint64_t first_block);
+  static IndexWriter recover(WritableStorage& storage, const Metadata& metadata, std::uint64_t first_block);
 
   // Writes the records, then their slots. `last` marks the end of one append: only then do readers see it.
   // `records` holds each chunk's record at its record_offset, which are multiples of kRecordAlignment.
@@ -63,7 +63,7 @@ class IndexWriter {
     bool synced = true;      // nothing was written since the last sync
   };
 
-  IndexWriter(Storage& storage, const Metadata& metadata)
+  IndexWriter(WritableStorage& storage, const Metadata& metadata)
       : storage_(&storage), salt_(metadata.check_salt()), geometry_(metadata.geometry()) {}
 
   std::uint64_t last_block() const noexcept { return blocks_.size() - 1; }
@@ -81,7 +81,7 @@ class IndexWriter {
   void clear_slots(std::uint64_t block, std::uint64_t from_position);
   void restore_headers(const BlockWalk& walk, bool clean);
 
-  Storage* storage_;
+  WritableStorage* storage_;
   std::uint64_t salt_;
   BlockGeometry geometry_;
   std::vector<std::uint64_t> blocks_;    // offsets

@@ -37,7 +37,8 @@ void take_what_holds(const BlockWalk& walk, Survivors& kept) {
 // A crash may have kept whole records without their slots, and damage to the end of the index looks the same:
 // those that go on where chunk `first` must be get their slots again, within its block. Slots that hold stay
 // as they are: one may be the proof. Returns whether there were any.
-bool restore_slots(Storage& storage, const Metadata& metadata, const BlockWalk& walk, std::uint64_t first) {
+bool restore_slots(WritableStorage& storage, const Metadata& metadata, const BlockWalk& walk,
+                   std::uint64_t first) {
   const BlockGeometry& geometry = walk.geometry();
   const std::uint64_t k = geometry.block_of(first);
   if (k >= walk.blocks().size()) return false;
@@ -59,7 +60,7 @@ bool restore_slots(Storage& storage, const Metadata& metadata, const BlockWalk& 
 }
 
 // Restored slots may make a link heal, and a proof come into sight behind it.
-Survivors surviving_chunks(Storage& storage, const Metadata& metadata, BlockWalk& walk,
+Survivors surviving_chunks(WritableStorage& storage, const Metadata& metadata, BlockWalk& walk,
                            BlockWalk::Tail& tail) {
   Survivors kept;
   for (bool restored = true; restored && !tail.clean;) {
@@ -80,7 +81,8 @@ Survivors surviving_chunks(Storage& storage, const Metadata& metadata, BlockWalk
 
 }  // namespace
 
-IndexWriter IndexWriter::recover(Storage& storage, const Metadata& metadata, std::uint64_t first_block) {
+IndexWriter IndexWriter::recover(WritableStorage& storage, const Metadata& metadata,
+                                 std::uint64_t first_block) {
   IndexWriter writer(storage, metadata);
   const BlockGeometry& geometry = writer.geometry_;
   BlockWalk walk(storage, metadata, first_block);

@@ -1,7 +1,6 @@
 #include "core/store/writer.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/codec/plan.h"
 #include "core/os/process.h"
@@ -26,25 +25,6 @@ constexpr std::uint64_t kMaxWrittenRawBytes = std::min(std::uint64_t{7} << 28, k
 // codec can begin in the middle of one, and a window then costs all that is before it.
 constexpr std::uint64_t kMaxAutoRawBytes = std::uint64_t{1} << 20;
 
-void check_options(const WriterOptions& options) {
-  check_plan_name(options.codec);
-  if (options.level < 1 || options.level > 22) {
-    fail(ErrorCode::InvalidArgument, "level %d is not one of zstd's 1 to 22", options.level);
-  }
-  if (!(options.float16.size_scale > 0) || !std::isfinite(options.float16.size_scale)) {
-    fail(ErrorCode::InvalidArgument, "size_scale %g is not a positive number",
-         static_cast<double>(options.float16.size_scale));
-  }
-  if (options.chunk_rows == 0 && options.chunk_bytes == 0) {
-    fail(ErrorCode::InvalidArgument, "chunk_bytes must be at least 1");
-  }
-  if (options.first_capacity == 0 || (options.first_capacity & (options.first_capacity - 1)) != 0 ||
-      options.first_capacity > kMaxCapacity) {
-    fail(ErrorCode::InvalidArgument, "index block capacity %u is not a power of two up to %u",
-         options.first_capacity, kMaxCapacity);
-  }
-}
-
 // Of a chunk that readers of this store take.
 std::uint64_t most_raw_bytes(const Metadata& metadata) {
   return std::min(kMaxWrittenRawBytes, metadata.max_chunk_raw_bytes);
@@ -56,9 +36,8 @@ Metadata new_metadata(const WriterOptions& options) {
   metadata.first_capacity = options.first_capacity;
   metadata.layout = options.layout;
   metadata.chunk_rows = options.chunk_rows;
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  metadata.created_ns =
-      static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+  const std::chrono::nanoseconds now = std::chrono::system_clock::now().time_since_epoch();
+  metadata.created_ns = static_cast<std::uint64_t>(now.count());
   return metadata;
 }
 
@@ -66,21 +45,24 @@ Metadata new_metadata(const WriterOptions& options) {
 
 std::unique_ptr<Writer> Writer::create_file(const std::string& path, bool replace,
                                             const WriterOptions& options, Visible visible) {
-  const std::shared_ptr<FileStorage> file = FileStorage::create(path, replace);
-  auto writer = create(file, options);
-  if (visible == Visible::AtOnce) {
-    file->publish();
-  } else {
-    writer->unpublished_ = file;
-  }
-  return writer;
+  return create_in(FileStorage::create(path, replace), options, visible);
 }
 
 std::unique_ptr<Writer> Writer::open_file(const std::string& path, const WriterOptions& options) {
-  return open(FileStorage::open(path, FileStorage::Access::Append), options);
+  auto file = FileStorage::open(path, FileStorage::Access::Append);
+  if (file->size() > 0) return open(std::move(file), options);
+  return create_in(FileStorage::create_instead_of(std::move(file)), options, Visible::AtOnce);
 }
 
-std::unique_ptr<Writer> Writer::create(std::shared_ptr<Storage> storage, const WriterOptions& options) {
+std::unique_ptr<Writer> Writer::create_in(std::shared_ptr<FileStorage> file, const WriterOptions& options,
+                                          Visible visible) {
+  auto writer = create(file, options);
+  visible == Visible::AtOnce ? file->publish() : writer->unpublished_.swap(file);
+  return writer;
+}
+
+std::unique_ptr<Writer> Writer::create(std::shared_ptr<WritableStorage> storage,
+                                       const WriterOptions& options) {
   check_options(options);
   const Metadata metadata = new_metadata(options);
   const std::vector<std::byte> bytes = encode_header(metadata, options.user_meta);
@@ -92,7 +74,7 @@ std::unique_ptr<Writer> Writer::create(std::shared_ptr<Storage> storage, const W
       new Writer(std::move(storage), options, std::move(header), std::move(index)));
 }
 
-std::unique_ptr<Writer> Writer::open(std::shared_ptr<Storage> storage, const WriterOptions& options) {
+std::unique_ptr<Writer> Writer::open(std::shared_ptr<WritableStorage> storage, const WriterOptions& options) {
   check_options(options);
   const Header header = read_header(*storage);
   if (header.metadata.readonly_compatible != 0) {
@@ -116,7 +98,7 @@ std::unique_ptr<Writer> Writer::open(std::shared_ptr<Storage> storage, const Wri
   return std::unique_ptr<Writer>(new Writer(storage, merged, header, std::move(index)));
 }
 
-Writer::Writer(std::shared_ptr<Storage> storage, const WriterOptions& options, Header header,
+Writer::Writer(std::shared_ptr<WritableStorage> storage, const WriterOptions& options, Header header,
                IndexWriter index)
     : storage_(std::move(storage)),
       name_(storage_->name()),
@@ -353,7 +335,7 @@ void Writer::close() {
   const auto locked = lock();
   if (!storage_) return;
   // Whatever happens, the file and its lock are let go of.
-  const std::shared_ptr<Storage> storage = std::move(storage_);
+  const std::shared_ptr<WritableStorage> storage = std::move(storage_);
   storage_.reset();
   const std::shared_ptr<FileStorage> unpublished = std::move(unpublished_);
   unpublished_.reset();
@@ -392,6 +374,8 @@ RowLayout Writer::layout() const {
 }
 
 std::vector<std::byte> Writer::user_meta() const { return header_.user_meta; }
+
+std::array<std::byte, 16> Writer::id() const { return header_.metadata.salt; }
 
 CastError Writer::cast_error() const {
   const auto locked = lock();

@@ -18,29 +18,9 @@
 #include "core/store/chunk_sizer.h"
 #include "core/store/header.h"
 #include "core/store/index_writer.h"
+#include "core/store/writer_options.h"
 
 namespace cdd {
-
-// What survives a power cut. A killed process loses only rows that do not fill a chunk yet, whichever it is.
-enum class Durability : std::uint8_t {
-  None,    // nothing is synced before close()
-  Commit,  // what was there at the last flush()
-  Batch,   // also all but the last 64 chunks or second of appending (looked at as appends come)
-  Always,  // every append, which therefore ends with a chunk of its own
-};
-
-struct WriterOptions {
-  RowLayout layout;                  // unset: the first append decides. For an existing store it must agree.
-  std::vector<std::byte> user_meta;  // of a new store
-  std::string codec = "auto";        // a name of core/codec/plan.h
-  Profile profile = Profile::Fast;
-  int level = 3;  // of zstd
-  Float16Options float16;
-  std::uint32_t chunk_rows = 0;      // not 0: rows of every chunk
-  std::uint32_t chunk_bytes = 4096;  // else: stored bytes of a chunk, about
-  Durability durability = Durability::Batch;
-  std::uint32_t first_capacity = kDefaultFirstCapacity;  // chunks of a new store's first index block
-};
 
 class Writer {
  public:
@@ -50,11 +30,12 @@ class Writer {
   // Creates a file: whole or not at all. `replace` as FileStorage::create().
   static std::unique_ptr<Writer> create_file(const std::string& path, bool replace,
                                              const WriterOptions& options, Visible visible = Visible::AtOnce);
-  // Opens an existing file, recovering it if its last writer died.
+  // Opens an existing file, recovering it if its last writer died. An empty one becomes a new store.
   static std::unique_ptr<Writer> open_file(const std::string& path, const WriterOptions& options);
   // The same on storage that the caller has for itself alone.
-  static std::unique_ptr<Writer> create(std::shared_ptr<Storage> storage, const WriterOptions& options);
-  static std::unique_ptr<Writer> open(std::shared_ptr<Storage> storage, const WriterOptions& options);
+  static std::unique_ptr<Writer> create(std::shared_ptr<WritableStorage> storage,
+                                        const WriterOptions& options);
+  static std::unique_ptr<Writer> open(std::shared_ptr<WritableStorage> storage, const WriterOptions& options);
 
   ~Writer();  // closes, ignoring errors; a file that is not visible yet is given up
   Writer(const Writer&) = delete;
@@ -77,11 +58,15 @@ class Writer {
   std::uint64_t chunks() const;     // written
   RowLayout layout() const;
   std::vector<std::byte> user_meta() const;
-  CastError cast_error() const;  // of all lossy chunks so far
+  std::array<std::byte, 16> id() const;  // the file's salt
+  CastError cast_error() const;          // of all lossy chunks so far
 
  private:
-  Writer(std::shared_ptr<Storage> storage, const WriterOptions& options, Header header, IndexWriter index);
+  Writer(std::shared_ptr<WritableStorage> storage, const WriterOptions& options, Header header,
+         IndexWriter index);
 
+  static std::unique_ptr<Writer> create_in(std::shared_ptr<FileStorage> file, const WriterOptions& options,
+                                           Visible visible);
   std::unique_lock<std::mutex> lock() const;
   void check_usable() const;
   void fix_layout(const RowLayout& layout);
@@ -100,7 +85,7 @@ class Writer {
   void whole_or_nothing(Work&& work);
 
   mutable std::mutex mutex_;
-  std::shared_ptr<Storage> storage_;
+  std::shared_ptr<WritableStorage> storage_;
   const std::string name_;  // of the storage, also when that is let go
   const WriterOptions options_;
   Header header_;

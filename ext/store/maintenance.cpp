@@ -1,13 +1,13 @@
 // def repair(path: str, output: str, replace: bool, max_chunk_bytes: int) ->
 //     (rows, chunks, complete, [(first chunk, chunks, first row | None, row behind the last | None)])
 // def truncate(path: str, output: str, replace: bool, rows: int) -> None
-// def compact(path: str, output: str, replace: bool, only_smaller: bool, codec: str, profile: str, level:
-// int,
-//             chunk_bytes: int, chunk_rows: int) -> (bytes before, bytes after)
+// def compact(path: str, output: str, replace: bool, only_smaller: bool, options: dict) ->
+//     (bytes before, bytes after)
 // def whole_end(path: str, max_chunk_bytes: int) -> int    chunks up to the last record that ends an append
 #include "core/store/rescue/rewrite.h"
 
 #include "ext/arguments.h"
+#include "ext/options.h"
 
 namespace cdd::ext {
 namespace {
@@ -107,24 +107,16 @@ PyObject* truncate(PyObject* module, PyObject* args) {
 PyObject* compact(PyObject* module, PyObject* args) {
   Paths paths;
   int only_smaller = 0;
-  const char* codec = nullptr;
-  const char* profile = nullptr;
-  int level = 0;
-  long long chunk_bytes = 0;
-  long long chunk_rows = 0;
-  if (PyArg_ParseTuple(args, "UUppssiLL:compact", &paths.source_object, &paths.output_object, &paths.replace,
-                       &only_smaller, &codec, &profile, &level, &chunk_bytes, &chunk_rows) == 0 ||
+  PyObject* dict = nullptr;
+  if (PyArg_ParseTuple(args, "UUppO!:compact", &paths.source_object, &paths.output_object, &paths.replace,
+                       &only_smaller, &PyDict_Type, &dict) == 0 ||
       !paths.encode()) {
     return nullptr;
   }
+  WriterOptions options;
+  if (!with_gil(state_of_module(module), nullptr, [&] { options = chunk_options(dict); })) return nullptr;
   Compacted sizes;
   const bool done = run(module, paths, [&] {
-    WriterOptions options;
-    options.codec = codec;
-    options.profile = choose("profile", profile, kProfiles);
-    options.level = level;
-    options.chunk_bytes = size_of("chunk_bytes", chunk_bytes);
-    options.chunk_rows = size_of("chunk_rows", chunk_rows);
     sizes = compact_file(paths.source, paths.output, paths.replace != 0, only_smaller != 0, options);
   });
   if (!done) return nullptr;

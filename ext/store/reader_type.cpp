@@ -1,8 +1,8 @@
 // class Reader:
 //     """Rows of one store, into buffers. Arrays, indexing and defaults are the Python Reader's."""
-//     def __init__(self, source: str | Memory | Buffer, verify: str, mmap: bool | None,
-//                  max_chunk_bytes: int)
-//     rows, chunks, stored_bytes: int;  layout: (dtype code, dims) | None;  user_meta: bytes;  closed: bool
+//     def __init__(self, source: str | Memory | Buffer, options: dict)    ext/options.h
+//     rows, chunks, stored_bytes: int;  layout: (dtype code, dims) | None;  user_meta: bytes;  id: str;
+//     closed: bool
 //     def read_into(self, start: int, stop: int | None, out: Buffer, cells: Cells = all) -> None
 //     def read_windows(self, starts: Buffer, rows: int, out: Buffer, cells: Cells = all) -> None
 //         starts: int64 or uint64; cells: (first level, end, first feature, end), out then has any shape
@@ -19,6 +19,7 @@
 
 #include "core/storage/mapped_file.h"
 #include "ext/arguments.h"
+#include "ext/options.h"
 #include "ext/store/memory_type.h"
 
 namespace cdd::ext {
@@ -39,23 +40,6 @@ std::shared_ptr<Reader> open_core(PyObject* self) {
   return nullptr;
 }
 
-ReaderOptions options_of(const char* verify, long long max_chunk_bytes) {
-  struct Checks {
-    Verify always;
-    bool once;
-  };
-  static constexpr Choice<Checks> kVerify[] = {{"stored", {Verify::Stored, false}},
-                                               {"once", {Verify::Stored, true}},
-                                               {"full", {Verify::Full, false}},
-                                               {"none", {Verify::None, false}}};
-  const Checks checks = choose("verify", verify, kVerify);
-  if (max_chunk_bytes < 1)
-    fail(ErrorCode::InvalidArgument, "max_chunk_bytes is %lld, at least 1", max_chunk_bytes);
-  return {checks.always, checks.once, static_cast<std::uint64_t>(max_chunk_bytes)};
-}
-
-enum class Mapping { Never, Preferred, Always };
-
 // Where addresses have 32 bits, a map of a large file would leave little for anything else.
 std::shared_ptr<Storage> open_file(const std::string& path, Mapping mapping) {
   if (mapping == Mapping::Preferred && sizeof(void*) < 8) mapping = Mapping::Never;
@@ -72,13 +56,8 @@ std::shared_ptr<Storage> open_file(const std::string& path, Mapping mapping) {
 
 PyObject* reader_new(PyTypeObject* type, PyObject* args, PyObject*) {
   PyObject* source = nullptr;
-  const char* verify = nullptr;
-  PyObject* mmap = nullptr;
-  long long max_chunk_bytes = 0;
-  if (PyArg_ParseTuple(args, "OsOL:Reader", &source, &verify, &mmap, &max_chunk_bytes) == 0) return nullptr;
-  const Mapping mapping = mmap == Py_None             ? Mapping::Preferred
-                          : PyObject_IsTrue(mmap) > 0 ? Mapping::Always
-                                                      : Mapping::Never;
+  PyObject* dict = nullptr;
+  if (PyArg_ParseTuple(args, "OO!:Reader", &source, &PyDict_Type, &dict) == 0) return nullptr;
   auto* const self = allocate<ReaderObject>(type);
   if (self == nullptr) return nullptr;
   new (&self->core) Handle<Reader>();
@@ -96,8 +75,9 @@ PyObject* reader_new(PyTypeObject* type, PyObject* args, PyObject*) {
   } else if (memory == nullptr && !self->held.acquire(source, PyBUF_SIMPLE)) {
     return nullptr;
   }
+  ReadOptions options;
+  if (!with_gil(state, nullptr, [&] { options = read_options(dict); })) return nullptr;
   const bool opened = without_gil(state, self->filename, [&] {
-    const ReaderOptions options = options_of(verify, max_chunk_bytes);
     std::shared_ptr<Storage> storage;
     if (self->filename == nullptr) {
       if (memory != nullptr) {
@@ -106,9 +86,9 @@ PyObject* reader_new(PyTypeObject* type, PyObject* args, PyObject*) {
         storage = std::make_shared<ViewStorage>(self->held.bytes(), "<bytes>");
       }
     } else {
-      storage = open_file(path, mapping);
+      storage = open_file(path, options.mapping);
     }
-    self->core.set(std::make_shared<Reader>(std::move(storage), options));
+    self->core.set(std::make_shared<Reader>(std::move(storage), options.core));
   });
   return opened ? owner.release() : nullptr;
 }
@@ -348,6 +328,11 @@ PyObject* reader_user_meta(PyObject* self, void*) {
   return core ? bytes_object(core->header().user_meta) : nullptr;
 }
 
+PyObject* reader_id(PyObject* self, void*) {
+  const std::shared_ptr<Reader> core = open_core(self);
+  return core ? id_object(core->header().metadata.salt) : nullptr;
+}
+
 PyObject* reader_closed(PyObject* self, void*) { return PyBool_FromLong(!cast(self)->core.get()); }
 
 PyMethodDef methods[] = {
@@ -368,6 +353,7 @@ PyGetSetDef properties[] = {
     {"stored_bytes", reader_stored_bytes, nullptr, nullptr, nullptr},
     {"layout", reader_layout, nullptr, nullptr, nullptr},
     {"user_meta", reader_user_meta, nullptr, nullptr, nullptr},
+    {"id", reader_id, nullptr, nullptr, nullptr},
     {"closed", reader_closed, nullptr, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };

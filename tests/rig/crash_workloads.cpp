@@ -128,21 +128,21 @@ const std::vector<CrashWorkload>& crash_workloads() {
   using enum Durability;
   static const std::vector<CrashWorkload> workloads = {
       {"commit each", options_of(Always, 2, 4), commit_each},
-      {"commit every third", options_of(Commit, 2, 4), commit_every_third},
-      {"commit every third, layout unknown", options_of(Commit, 2, 2, false), commit_every_third},
+      {"commit every third", options_of(Flush, 2, 4), commit_every_third},
+      {"commit every third, layout unknown", options_of(Flush, 2, 2, false), commit_every_third},
       {"commit never", options_of(None, 1, 4), commit_never},
       {"commit never, layout unknown", options_of(None, 1, 1, false), commit_never},
-      {"batches", options_of(Commit, 2, 4), batches},
-      {"batches across blocks", options_of(Commit, 1, 2), batches_across_blocks},
+      {"batches", options_of(Flush, 2, 4), batches},
+      {"batches across blocks", options_of(Flush, 1, 2), batches_across_blocks},
       {"batches, always", options_of(Always, 2, 2), batches},
-      {"tails", options_of(Commit, 2, 2), tails},
-      {"reopen", options_of(Commit, 2, 4), reopen},
+      {"tails", options_of(Flush, 2, 2), tails},
+      {"reopen", options_of(Flush, 2, 4), reopen},
       {"reopen, never", options_of(None, 1, 8), reopen},
-      {"close when full", options_of(Commit, 1, 4), close_when_full},
-      {"rolled back", options_of(Commit, 1, 4), rolled_back},
+      {"close when full", options_of(Flush, 1, 4), close_when_full},
+      {"rolled back", options_of(Flush, 1, 4), rolled_back},
       {"rolled back, always", options_of(Always, 2, 2), rolled_back},
       {"batch durability", options_of(Batch, 1, 16), batch_durability},
-      {"large block", options_of(Commit, 2, 128), commit_every_third},
+      {"large block", options_of(Flush, 2, 128), commit_every_third},
   };
   return workloads;
 }

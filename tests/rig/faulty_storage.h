@@ -20,9 +20,9 @@ struct Fault {
   bool for_good = false;
 };
 
-class FaultyStorage final : public Storage {
+class FaultyStorage final : public WritableStorage {
  public:
-  explicit FaultyStorage(std::shared_ptr<Storage> inner) : inner_(std::move(inner)) {}
+  explicit FaultyStorage(std::shared_ptr<WritableStorage> inner) : inner_(std::move(inner)) {}
 
   // Call number `nth` from now, of fault.call, counted from 0.
   void fail(const Fault& fault, int nth) {
@@ -39,7 +39,7 @@ class FaultyStorage final : public Storage {
     if (fails(Fault::Call::Read)) fail_io(fault_.os_errno, name(), "cannot read %s");
     return inner_->read_at(offset, n, scratch);
   }
-  using Storage::write_at;
+  using WritableStorage::write_at;
   void write_at(std::uint64_t offset, std::span<const Bytes> parts) override {
     if (!fails(Fault::Call::Write)) return inner_->write_at(offset, parts);
     failed_at_proof_ =
@@ -78,7 +78,7 @@ class FaultyStorage final : public Storage {
     return true;
   }
 
-  std::shared_ptr<Storage> inner_;
+  std::shared_ptr<WritableStorage> inner_;
   Fault fault_;
   mutable bool armed_ = false;
   mutable int left_ = 0;

@@ -35,7 +35,7 @@ inline void redo(const Operation& operation, Image& image) {
   std::copy(operation.bytes.begin(), operation.bytes.end(), image.begin() + static_cast<std::ptrdiff_t>(at));
 }
 
-class RecordingStorage final : public Storage {
+class RecordingStorage final : public WritableStorage {
  public:
   explicit RecordingStorage(Image image = {}) : image_(std::move(image)) {}
   // With operations that another process issued on `durable` and did not sync.
@@ -49,7 +49,7 @@ class RecordingStorage final : public Storage {
     if (!out.empty()) std::memcpy(out.data(), image_.data() + at, out.size());
     return out;
   }
-  using Storage::write_at;
+  using WritableStorage::write_at;
   void write_at(std::uint64_t offset, std::span<const Bytes> parts) override {
     Operation write{Operation::Kind::Write, offset, {}};
     for (const Bytes part : parts) write.bytes.insert(write.bytes.end(), part.begin(), part.end());

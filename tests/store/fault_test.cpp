@@ -43,7 +43,7 @@ WriterOptions options_of(Durability durability) {
 // Lets one call of a writer's life fail and keeps the books.
 class Ledger {
  public:
-  Ledger(Durability durability, std::shared_ptr<Storage> storage, std::shared_ptr<MemoryStorage> disk)
+  Ledger(Durability durability, std::shared_ptr<WritableStorage> storage, std::shared_ptr<MemoryStorage> disk)
       : options_(options_of(durability)), storage_(std::move(storage)), disk_(std::move(disk)) {}
 
   // Runs `call`; returns false when it failed, which must be with os_errno or, when that is 0, for want of
@@ -206,7 +206,7 @@ class Ledger {
   }
 
   WriterOptions options_;
-  std::shared_ptr<Storage> storage_;
+  std::shared_ptr<WritableStorage> storage_;
   std::shared_ptr<MemoryStorage> disk_;
   std::unique_ptr<Writer> writer_;
   bool created_ = false;
@@ -214,7 +214,7 @@ class Ledger {
   std::uint64_t acknowledged_ = 0;
 };
 
-const Durability kDurabilities[] = {Durability::None, Durability::Commit, Durability::Batch,
+const Durability kDurabilities[] = {Durability::None, Durability::Flush, Durability::Batch,
                                     Durability::Always};
 
 // How many lives of a writer each call fails in: one, or as many as a longer run says.
@@ -269,7 +269,7 @@ TEST(Faults, EveryCallOfAWriterMayFail) {
 TEST(Faults, EveryReadOfAReaderMayFail) {
   const auto disk = std::make_shared<MemoryStorage>();
   const auto all = rows_of(0, 40, 0);
-  auto writer = Writer::create(disk, options_of(Durability::Commit));
+  auto writer = Writer::create(disk, options_of(Durability::Flush));
   for (std::uint64_t row = 0; row < 20; row += 4)
     writer->append(layout(), Bytes(all).subspan(row * kRowBytes, 4 * kRowBytes), 4);
   std::vector<std::byte> early;

@@ -127,14 +127,14 @@ TEST(Live, ReadersOfAMap) {
 }
 
 // Calls `after_write` after every write.
-class WatchedStorage final : public Storage {
+class WatchedStorage final : public WritableStorage {
  public:
   WatchedStorage(std::shared_ptr<RecordingStorage> inner, std::function<void()> after_write)
       : inner_(std::move(inner)), after_write_(std::move(after_write)) {}
   Bytes read_at(std::uint64_t offset, std::size_t n, Scratch& scratch) const override {
     return inner_->read_at(offset, n, scratch);
   }
-  using Storage::write_at;
+  using WritableStorage::write_at;
   void write_at(std::uint64_t offset, std::span<const Bytes> parts) override {
     inner_->write_at(offset, parts);
     after_write_();
@@ -207,7 +207,7 @@ TEST(Live, ReaderPassesDamagedSlots) {
           WriterOptions options;
           options.chunk_rows = 1;
           options.first_capacity = static_cast<std::uint32_t>(first_capacity);
-          options.durability = Durability::Commit;
+          options.durability = Durability::Flush;
           const auto memory = std::make_shared<MemoryStorage>();
           const auto writer = Writer::create(memory, options);
           append(*writer, 0, kSeen);

@@ -28,7 +28,7 @@ def appended(rows: np.ndarray) -> list[tuple[int, int, str, int]]:
         writer.append(rows[100:])
     with cdd.open(memory) as reader:
         assert reader[:].tobytes() == rows.tobytes()
-        return [(chunk.start, chunk.stop, chunk.codec, chunk.stored_bytes) for chunk in reader.chunks]
+        return [(chunk.start, chunk.stop, chunk.codec, chunk.stored_bytes) for chunk in reader.chunk_infos]
 
 
 def test_threads_write_what_one_writes(two_threads: None) -> None:
@@ -69,7 +69,7 @@ def test_a_fork_appends_alone(two_threads: None, tmp_path: Path) -> None:
             os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     with cdd.open(tmp_path / "a.cdd") as reader:
-        found = [(chunk.start, chunk.stop, chunk.codec, chunk.stored_bytes) for chunk in reader.chunks]
+        found = [(chunk.start, chunk.stop, chunk.codec, chunk.stored_bytes) for chunk in reader.chunk_infos]
     assert found == expected
 
 

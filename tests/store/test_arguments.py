@@ -32,8 +32,8 @@ def path(tmp_path: Path) -> Path:
         ({"chunk_bytes": "4K"}, TypeError, "chunk_bytes is an integer, not '4K'"),
         ({"chunk_bytes": 1 << 32}, ValueError, "chunk_bytes is 4294967296, 1 to 4294967295 are allowed"),
         ({"chunk_rows": 8, "chunk_bytes": 4096}, ValueError, "chunk_rows (8) and chunk_bytes (4096) both"),
-        ({"level": "3"}, TypeError, "level is an integer, not '3'"),
-        ({"level": 1 << 80}, ValueError, f"level is {1 << 80}, 1 to 22 are allowed"),
+        ({"zstd_level": "3"}, TypeError, "zstd_level is an integer, not '3'"),
+        ({"zstd_level": 1 << 80}, ValueError, f"zstd_level is {1 << 80}, 1 to 22 are allowed"),
         ({"float16": "yes"}, TypeError, "float16 is a bool, not 'yes'"),
         ({"float16": 1}, TypeError, "float16 is a bool, not 1"),
         ({"float16": True, "size_scale": "2"}, TypeError, "size_scale is a number, not '2'"),
@@ -70,7 +70,7 @@ def test_options_of_writers(
         ({"max_chunk_bytes": 0}, ValueError, "max_chunk_bytes is 0, 1 to"),
         ({"max_chunk_bytes": 1 << 63}, ValueError, f"max_chunk_bytes is {1 << 63}, 1 to"),
         ({"mmap": "yes"}, TypeError, "mmap is a bool, not 'yes'"),
-        ({"verify": True}, TypeError, "verify is a str, not True"),
+        ({"check": True}, TypeError, "check is a str, not True"),
     ],
     ids=repr,
 )
@@ -86,12 +86,12 @@ def test_numbers_of_numpy_are_numbers(path: Path) -> None:
         path,
         "w",
         chunk_rows=np.int64(7),
-        level=np.uint8(3),
+        zstd_level=np.uint8(3),
         float16=np.bool_(False),  # type: ignore[arg-type]
     ) as writer:
         writer.append(BOOK)
     with cdd.open(path, max_chunk_bytes=np.int64(1 << 20)) as reader:  # type: ignore[arg-type]
-        assert reader.chunks[0].stop == 7
+        assert reader.chunk_infos[0].stop == 7
         assert np.array_equal(reader.read(np.int64(3), np.uint8(5)), BOOK[3:5])  # type: ignore[arg-type]
 
 
@@ -172,7 +172,7 @@ def test_reprs_before_there_are_rows(tmp_path: Path) -> None:
         with cdd.open(tmp_path / "a.cdd") as reader:
             assert "no rows yet, dtype and shape come with the first" in repr(reader)
         writer.append(BOOK)
-        assert "100 rows of (5, 3) float32" in repr(writer)
+        assert "shape (100, 5, 3), dtype float32" in repr(writer)
 
 
 def test_sources_that_are_not_compiled(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def _default_threads() -> object:
 def damage(path: Path, *chunks: int) -> None:
     """Flips a bit of the last byte before each chunk's check."""
     with cdd.open(path) as reader:
-        places = [reader.chunks[i].offset + reader.chunks[i].stored_bytes - 5 for i in chunks]
+        places = [reader.chunk_infos[i].offset + reader.chunk_infos[i].stored_bytes - 5 for i in chunks]
     content = path.read_bytes()
     for place in places:
         overwrite(path, place, bytes([content[place] ^ 1]))
@@ -46,7 +46,7 @@ def overwrite(path: Path, offset: int, what: bytes) -> None:
 
 def chunks_of(path: Path) -> list[cdd.ChunkInfo]:
     with cdd.open(path) as reader:
-        return list(reader.chunks)
+        return list(reader.chunk_infos)
 
 
 def wipe_index(path: Path, chunks: list[cdd.ChunkInfo]) -> None:
@@ -63,7 +63,7 @@ def without(*chunks: int) -> np.ndarray:
 
 def expect_store(path: Path, rows: np.ndarray) -> None:
     with cdd.open(path) as reader:
-        reader.verify()
+        assert reader.verify().ok
         assert reader.dtype == ROWS.dtype
         assert reader.user_meta == META
         np.testing.assert_array_equal(reader[:], rows)
@@ -113,7 +113,7 @@ def test_verify_takes_several_files(path: Path, tmp_path: Path, capsys: pytest.C
 
 def test_verify_tells_rows_of_a_chunk_whose_slot_is_damaged(path: Path) -> None:
     with cdd.open(path) as reader:
-        slots = reader.chunks[0].offset - 32 * 129
+        slots = reader.chunk_infos[0].offset - 32 * 129
     overwrite(path, slots // 64 * 64 + 32 * 5, b"\xff" * 32)
     (bad,) = cdd.verify(path).bad
     assert bad[:3] == (5, 50, 60)
@@ -164,7 +164,7 @@ def test_info(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert float(fields["ratio"]) == pytest.approx(ROWS.nbytes / path.stat().st_size, abs=1e-3)
     assert fields["user_meta"] == f"{len(META)} bytes"
     with cdd.open(path) as reader:
-        names = {chunk.codec for chunk in reader.chunks}
+        names = {chunk.codec for chunk in reader.chunk_infos}
     assert all(f"{name}: " in text for name in names)
     assert "not known yet" in text.split(str(empty))[1]
 
@@ -203,7 +203,7 @@ def test_repair_without_an_index(path: Path, tmp_path: Path) -> None:
 
 def test_repair_of_a_file_that_was_cut(path: Path, tmp_path: Path) -> None:
     with cdd.open(path) as reader:
-        end = reader.chunks[60].offset
+        end = reader.chunk_infos[60].offset
     os.truncate(path, end + 5)
     report = cdd.repair(path, tmp_path / "out.cdd")
     assert report.lost == (cdd.LostChunks(60, 40, 600, 1000),)
@@ -277,13 +277,13 @@ def test_truncate_keeps_the_first_rows(path: Path, tmp_path: Path, rows: int, in
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows replaces no file that is open")
 def test_truncate_at_a_chunk(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with cdd.open(path) as old:
-        codecs = [chunk.codec for chunk in old.chunks][:30]
+        codecs = [chunk.codec for chunk in old.chunk_infos][:30]
         assert main(["truncate", str(path), "--chunks", "30"]) == 0
         assert capsys.readouterr().out == f"{path}: 300 rows\n"
         np.testing.assert_array_equal(old[:], ROWS)  # a reader keeps the file that it has open
     expect_store(path, ROWS[:300])
     with cdd.open(path) as reader:
-        assert [chunk.codec for chunk in reader.chunks] == codecs
+        assert [chunk.codec for chunk in reader.chunk_infos] == codecs
     cdd.truncate(path, chunks=0)
     expect_store(path, ROWS[:0])
 
@@ -348,11 +348,11 @@ def test_compact_into_another_file(path: Path, tmp_path: Path) -> None:
     assert sizes == (path.stat().st_size, output.stat().st_size)
     expect_store(output, ROWS)
     with cdd.open(output) as reader:
-        assert [chunk.codec for chunk in reader.chunks] == ["raw"] * 10
+        assert [chunk.codec for chunk in reader.chunk_infos] == ["raw"] * 10
     with pytest.raises(FileExistsError):
         cdd.compact(path, output)
     with pytest.raises(ValueError, match="level"):
-        cdd.compact(path, tmp_path / "none.cdd", level=99)
+        cdd.compact(path, tmp_path / "none.cdd", zstd_level=99)
     expect_store(path, ROWS)
 
 

@@ -22,11 +22,11 @@ def test_what_is_read_is_the_nearest_float16(tmp_path: Path, name: str, options:
     want = rows.astype(np.float16).astype(np.float32)
     with cdd.open(tmp_path / "a.cdd", "w", **options) as writer:
         writer.append(rows)
-    with cdd.open(tmp_path / "a.cdd", verify="full") as reader:
+    with cdd.open(tmp_path / "a.cdd", check="full") as reader:
         assert reader.dtype == np.float32
         got = reader[:]
         assert np.array_equal(got, want)
-        assert all("ob" in chunk.codec for chunk in reader.chunks)
+        assert all("ob" in chunk.codec for chunk in reader.chunk_infos)
     error = np.abs(got.astype(np.float64) - rows)
     assert writer.float16_error.max_abs == pytest.approx(error.max(), rel=1e-6)
     assert writer.float16_error.max_rel == pytest.approx((error / rows).max(), rel=1e-6)
@@ -54,7 +54,7 @@ def test_overflow_is_refused_and_the_writer_goes_on(tmp_path: Path, bad: float) 
         writer.append(rows)
         with pytest.raises(ValueError, match=r"float16"):
             writer.append(wrong)
-        assert writer.rows == 400
+        assert len(writer) == 400
         writer.append(rows[:7])
     assert np.array_equal(
         cdd.load(tmp_path / "a.cdd")[:, 0, 0], np.float16([*rows[:, 0, 0], *rows[:7, 0, 0]])
@@ -104,8 +104,8 @@ def test_options_that_do_not_go_together(tmp_path: Path) -> None:
             r"float16 needs .*, not of float16 \(3, 2\)",
         ),
         ({"profile": "small"}, 'profile is one of "fast", "dense"'),
-        ({"level": 0}, "level is 0, 1 to 22"),
-        ({"level": 23}, "level is 23, 1 to 22"),
+        ({"zstd_level": 0}, "zstd_level is 0, 1 to 22"),
+        ({"zstd_level": 23}, "zstd_level is 23, 1 to 22"),
     ):
         with pytest.raises(ValueError, match=match):
             cdd.open(path, "w", **options)
@@ -116,7 +116,7 @@ def test_options_that_do_not_go_together(tmp_path: Path) -> None:
 @pytest.mark.parametrize("level", [1, 22])
 def test_profiles_and_levels(tmp_path: Path, profile: str, level: int) -> None:
     rows = np.repeat(BOOKS["okx"][:50], 4, axis=0)
-    cdd.save(tmp_path / "a.cdd", rows, profile=profile, level=level)
+    cdd.save(tmp_path / "a.cdd", rows, profile=profile, zstd_level=level)
     assert np.array_equal(cdd.load(tmp_path / "a.cdd"), rows)
 
 
@@ -131,7 +131,7 @@ def test_a_value_that_does_not_fit_is_refused_before_it_waits(tmp_path: Path) ->
         with pytest.raises(ValueError, match=r"row 1, level 7, feature 1: 1000000"):
             writer.append(bad)
         writer.append(rows)
-        assert writer.rows == 6
+        assert len(writer) == 6
     np.testing.assert_array_equal(cdd.load(path), np.ones((6, 50, 3), np.float32))
 
 

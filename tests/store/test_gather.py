@@ -46,7 +46,7 @@ def test_windows(
     rng = np.random.default_rng(sum(request.node.name.encode()))
     memory = cdd.Memory()
     cdd.save(memory, book, codec=codec, chunk_rows=int(rng.choice([7, 64, 1000])))
-    reader = cdd.Reader(memory, verify=verify)
+    reader = cdd.Reader(memory, check=verify)
     starts, rows = windows_of(kind, rng)
     found = np.full((len(starts) + 1, rows, 50, 3), -1, np.float32)
     reader.read_windows(starts, rows, out=found[:-1])
@@ -62,8 +62,8 @@ def test_scans_of_damaged_files(book: np.ndarray) -> None:
     cdd.save(memory, book, codec="levels", chunk_rows=32)
     whole = bytes(memory)
     reader = cdd.open(whole)
-    first = min(chunk.offset for chunk in reader.chunks)
-    records = {chunk.offset: chunk.offset + chunk.stored_bytes for chunk in reader.chunks}
+    first = min(chunk.offset for chunk in reader.chunk_infos)
+    records = {chunk.offset: chunk.offset + chunk.stored_bytes for chunk in reader.chunk_infos}
     gaps, at = [], first
     while at < len(whole):
         if at in records:

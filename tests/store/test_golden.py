@@ -20,8 +20,8 @@ def test_tiny() -> None:
     assert reader.user_meta == b"tick 0.1"
     assert reader.dtype == np.uint16
     np.testing.assert_array_equal(reader[:], [1, 2, 3, 4])
-    assert [chunk.offset for chunk in reader.chunks] == [0x10E0, 0x1110]
-    reader.verify()
+    assert [chunk.offset for chunk in reader.chunk_infos] == [0x10E0, 0x1110]
+    assert reader.verify().ok
     text = (TESTS.parent / "docs" / "format.md").read_text(encoding="utf-8")
     dumped = re.findall(r"^([0-9a-f]{6})  ((?:[0-9a-f]{2} ){15}[0-9a-f]{2})  ", text, re.MULTILINE)
     data = (GOLDEN / "tiny.cdd").read_bytes()
@@ -41,7 +41,7 @@ def test_a_writer_that_died(tmp_path: Path, append: bool) -> None:
     reader = cdd.open(path)
     assert reader.user_meta == b"a writer that died"
     np.testing.assert_array_equal(reader[:], np.concatenate([BOOK, BOOK[:3]]) if append else BOOK)
-    reader.verify()
+    assert reader.verify().ok
 
 
 def test_nothing_appended() -> None:

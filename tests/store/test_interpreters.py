@@ -103,7 +103,7 @@ def test_threads_append_to_one_writer_while_others_follow() -> None:
             open_writer.append(np.full((5, 2), thread * appends + i, np.int64))
             if i % 10 == 0:
                 open_writer.flush()
-            assert open_writer.rows >= (i + 1) * 5
+            assert len(open_writer) >= (i + 1) * 5
 
     def follow(_: int) -> None:
         reader = cdd.open(memory)

@@ -31,7 +31,7 @@ def test_it_runs_as_a_module(path: Path) -> None:
     done = run("verify", path)
     assert (done.returncode, done.stderr) == (0, "")
     with cdd.open(path) as reader:
-        chunk = reader.chunks[3]
+        chunk = reader.chunk_infos[3]
     content = bytearray(path.read_bytes())
     content[chunk.offset + chunk.stored_bytes - 5] ^= 1
     path.write_bytes(content)

@@ -1,10 +1,12 @@
 """What is at the path before a store is written there, and what is there afterwards."""
 
+import contextlib
 import os
 import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -32,22 +34,114 @@ def test_a_link_stays_and_its_target_is_replaced(tmp_path: Path) -> None:
 
 
 @posix
-@pytest.mark.parametrize("mode", ["r", "w", "x", "a"])
-def test_a_link_that_leads_nowhere(tmp_path: Path, mode: str) -> None:
-    link = tmp_path / "link.cdd"
-    link.symlink_to(tmp_path / "missing.cdd")
-    with pytest.raises(FileNotFoundError):
-        cdd.open(link, mode)  # type: ignore[call-overload]
-    assert list(tmp_path.iterdir()) == [link]
+@pytest.mark.parametrize("mode", ["w", "a"])
+def test_a_link_that_leads_nowhere_is_followed_as_open_does(tmp_path: Path, mode: Literal["w", "a"]) -> None:
+    link, between, target = tmp_path / "link", tmp_path / "below" / "between", tmp_path / "below" / "a.cdd"
+    target.parent.mkdir()
+    link.symlink_to("below/between")
+    between.symlink_to("a.cdd")
+    with cdd.open(link, mode) as writer:
+        writer.append(NEW)
+    assert link.is_symlink()
+    assert between.is_symlink()
+    np.testing.assert_array_equal(cdd.load(target), NEW)
+    assert sorted(target.parent.iterdir()) == [target, between]
+    target.unlink()
+    cdd.save(link, OLD)
+    np.testing.assert_array_equal(cdd.load(target), OLD)
 
 
 @posix
-def test_permissions_stay(tmp_path: Path) -> None:
+def test_a_link_that_leads_nowhere_has_nothing_to_read_and_is_in_the_way(tmp_path: Path) -> None:
+    link = tmp_path / "link.cdd"
+    link.symlink_to(tmp_path / "missing.cdd")
+    with pytest.raises(FileNotFoundError):
+        cdd.open(link)
+    with pytest.raises(FileExistsError):
+        cdd.open(link, "x")
+    assert list(tmp_path.iterdir()) == [link]
+    link.unlink()
+    link.symlink_to(tmp_path / "no" / "folder.cdd")
+    for mode in "wa":
+        with pytest.raises(FileNotFoundError):
+            cdd.open(link, mode)  # type: ignore[call-overload]
+
+
+def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
+    """As tempfile and touch leave them; a file of something else does not."""
+    path = tmp_path / "a.cdd"
+    path.touch()
+    with cdd.open(path, "a", user_meta=b"mine") as writer:
+        writer.append(OLD)
+        with pytest.raises(BlockingIOError):
+            cdd.open(path, "a")
+    with cdd.open(path, "a") as writer:
+        writer.append(OLD)
+    with cdd.open(path) as reader:
+        assert reader.user_meta == b"mine"
+        np.testing.assert_array_equal(reader[:], np.concatenate([OLD, OLD]))
+    path.write_bytes(b"\n")
+    with pytest.raises(cdd.TruncatedError):
+        cdd.open(path, "a")
+    assert path.read_bytes() == b"\n"
+
+
+@posix
+@pytest.mark.parametrize("way", ["save", "w", "truncate", "compact"])
+def test_a_new_file_keeps_owner_group_permissions_and_attributes(tmp_path: Path, way: str) -> None:
+    path = tmp_path / "a.cdd"
+    cdd.save(path, np.zeros(5000), codec="raw")
+    path.chmod(0o640)
+    note = None
+    if hasattr(os, "setxattr"):
+        with contextlib.suppress(OSError):  # not every file system has them
+            os.setxattr(path, "user.note", b"kept")
+            note = b"kept"
+    if os.geteuid() == 0:
+        os.chown(path, 4321, 8765)
+    before = path.stat()
+    if way == "save":
+        cdd.save(path, NEW)
+    elif way == "w":
+        cdd.open(path, "w").close()
+    elif way == "truncate":
+        cdd.truncate(path, rows=3)
+    else:
+        before_bytes, after_bytes = cdd.compact(path)
+        assert after_bytes < before_bytes
+    after = path.stat()
+    assert after.st_ino != before.st_ino, "a new file"
+    for name in ("st_mode", "st_uid", "st_gid"):
+        assert getattr(after, name) == getattr(before, name), name
+    if note:
+        assert os.getxattr(path, "user.note") == note
+
+
+@posix
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can be somebody else")
+def test_who_may_not_keep_the_owner_goes_on(tmp_path: Path) -> None:
+    """Somebody else's file in a folder that all may write: the rest is kept, and no set-user-id bit."""
+    tmp_path.chmod(0o777)
     path = tmp_path / "a.cdd"
     cdd.save(path, OLD)
-    path.chmod(0o600)
-    cdd.save(path, NEW)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    os.chown(path, 4321, 8765)
+    path.chmod(0o4666)
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            os.chdir(tmp_path)  # the folders above are not for all
+            os.setgroups([8765])
+            os.setgid(1111)
+            os.setuid(1111)
+            cdd.save(path.name, NEW)
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
+    after = path.stat()
+    assert (after.st_uid, after.st_gid, stat.S_IMODE(after.st_mode)) == (1111, 8765, 0o666)
+    np.testing.assert_array_equal(cdd.load(path), NEW)
 
 
 @posix

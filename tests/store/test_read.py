@@ -241,18 +241,18 @@ def test_as_an_array(reader: cdd.Reader, book: np.ndarray) -> None:
 
 
 def test_chunks(reader: cdd.Reader, book: np.ndarray) -> None:
-    assert reader.nchunks == len(reader.chunks) == -(-ROWS // 37)
-    infos = list(reader.chunks)
+    assert reader.nchunks == len(reader.chunk_infos) == -(-ROWS // 37)
+    infos = list(reader.chunk_infos)
     assert infos[0].start == 0
     assert infos[-1].stop == ROWS
     assert all(a.stop == b.start for a, b in itertools.pairwise(infos))
     assert all(a.offset + a.stored_bytes <= b.offset for a, b in itertools.pairwise(infos))
     assert sum(i.raw_bytes for i in infos) == book.nbytes
     assert infos[-1].offset + infos[-1].stored_bytes <= reader.stored_bytes
-    assert reader.chunks[-1] == infos[-1]
-    assert list(reader.chunks[3:9:2]) == infos[3:9:2]
-    assert reader.chunks[::-1][0] == infos[-1]
-    assert infos[0] in reader.chunks
+    assert reader.chunk_infos[-1] == infos[-1]
+    assert list(reader.chunk_infos[3:9:2]) == infos[3:9:2]
+    assert reader.chunk_infos[::-1][0] == infos[-1]
+    assert infos[0] in reader.chunk_infos
     for i in (0, 5, -1):
         same(reader.chunk(i), book[infos[i].start : infos[i].stop])
         out = np.empty((infos[i].stop - infos[i].start, 50, 3), np.float32)
@@ -262,9 +262,9 @@ def test_chunks(reader: cdd.Reader, book: np.ndarray) -> None:
         with pytest.raises(IndexError, match=f"chunk {i} .* {len(infos)}"):
             reader.chunk(i)
         with pytest.raises(IndexError, match=f"chunk {i} .* {len(infos)}"):
-            reader.chunks[i]
+            reader.chunk_infos[i]
     with pytest.raises(TypeError, match="chunks are picked by a number or a slice, not 'a'"):
-        reader.chunks["a"]
+        reader.chunk_infos["a"]
     blocks = list(reader.iter_chunks())
     assert [start for start, _ in blocks] == [i.start for i in infos]
     same(np.concatenate([block for _, block in blocks]), book)
@@ -333,9 +333,9 @@ def test_verify_and_its_options(tmp_path: Path, book: np.ndarray) -> None:
     path = tmp_path / "a.cdd"
     cdd.save(path, book)
     for verify in ("stored", "once", "full", "none"):
-        with cdd.open(path, verify=verify) as reader:
+        with cdd.open(path, check=verify) as reader:
             same(reader[:], book)
             same(reader[100:200], book[100:200])
-            reader.verify()
+            assert reader.verify().ok
     with pytest.raises(ValueError, match=r'"stored", "once", "full", "none", not "all"'):
-        cdd.open(path, verify="all")  # type: ignore[call-overload]
+        cdd.open(path, check="all")  # type: ignore[call-overload]

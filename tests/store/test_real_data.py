@@ -35,7 +35,7 @@ def test_bit_for_bit(tmp_path: Path, names: list[str], recorded: Load, codec: st
         with writer:
             for part in np.array_split(rows, 3):
                 writer.append(part)
-        with cdd.open(path, verify="full") as reader:
+        with cdd.open(path, check="full") as reader:
             assert reader.shape == rows.shape, name
             assert reader.dtype == rows.dtype, name
             assert reader[:].tobytes() == rows.tobytes(), name
@@ -43,4 +43,4 @@ def test_bit_for_bit(tmp_path: Path, names: list[str], recorded: Load, codec: st
                 assert reader[start : start + 64].tobytes() == rows[start : start + 64].tobytes(), name
             assert codec == "raw" or reader.stored_bytes < rows.nbytes, name
             if "+" in codec:
-                assert {c.codec for c in reader.chunks} <= {codec, "raw"}, name
+                assert {c.codec for c in reader.chunk_infos} <= {codec, "raw"}, name

@@ -32,11 +32,11 @@ import itertools, os, random, sys, time
 import numpy as np
 import cdd
 rng = random.Random(int(sys.argv[2]))
-durability = rng.choice(["none", "commit", "batch", "always"])
+durability = rng.choice(["none", "flush", "batch", "always"])
 with cdd.open(sys.argv[1], "a", chunk_rows=rng.choice([1, 8, 50]), durability=durability) as writer:
     print("open", flush=True)
     for i in itertools.count():
-        n = np.arange(writer.rows, writer.rows + rng.choice([1, 8, 100]), dtype=np.int64)
+        n = np.arange(len(writer), len(writer) + rng.choice([1, 8, 100]), dtype=np.int64)
         writer.append(np.stack([n, n * n, ~n, np.full(len(n), time.time_ns())], axis=1))
         if rng.random() < 0.3:
             writer.flush()
@@ -139,7 +139,7 @@ def test_readers_follow_writers_that_are_killed(
         kill(writer)
         for reader in readers:
             reader.kill()
-    with cdd.open(path, verify="full") as whole:
+    with cdd.open(path, check="full") as whole:
         rows = len(whole)
         assert are_right(whole[:], np.arange(rows))
     median, high = (np.percentile(latencies, share) / 1e6 for share in (50, 99))
@@ -202,7 +202,7 @@ def test_races_for_the_lock(tmp_path: Path, record_property: Callable[[str, obje
             else:
                 kill(holder)
             with cdd.open(path, "a") as writer:  # although a forked child of the holder lives
-                assert writer.rows == rows
+                assert len(writer) == rows
         finally:
             if race % 2:
                 os.killpg(holder.pid, signal.SIGKILL)  # its child

@@ -88,7 +88,7 @@ def read_windows(reader: cdd.Reader, count: int = 20) -> None:
 @pytest.mark.parametrize("verify", ["stored", "once"])
 def test_threads_share_a_reader(path: Path, verify: str) -> None:
     for _ in range(5):
-        reader = cdd.open(path, verify=verify)
+        reader = cdd.open(path, check=verify)
         with threads(lambda reader=reader: read_windows(reader)):
             read_windows(reader, 200)
 
@@ -138,7 +138,7 @@ def test_threads_share_a_writer(tmp_path: Path) -> None:
     def append(writer: cdd.Writer, number: int) -> None:
         for i in range(200):
             writer.append(np.full((3, 2), 1000 * number + i))
-            assert writer.rows >= 3 * i
+            assert len(writer) >= 3 * i
 
     with cdd.open(tmp_path / "a.cdd", "w", chunk_rows=8) as writer:
         running = [threading.Thread(target=append, args=(writer, number)) for number in range(4)]
@@ -146,7 +146,7 @@ def test_threads_share_a_writer(tmp_path: Path) -> None:
             thread.start()
         for thread in running:
             thread.join()
-        assert writer.rows == 2400
+        assert len(writer) == 2400
     rows = cdd.load(tmp_path / "a.cdd").reshape(800, 6)
     assert (rows == rows[:, :1]).all(), "an append stays in one piece"
     assert sorted(rows[:, 0]) == [1000 * number + i for number in range(4) for i in range(200)]
@@ -168,7 +168,7 @@ def test_forks_while_threads_read(path: Path) -> None:
     readers = [cdd.open(path)]
 
     def use_new_readers() -> None:
-        readers[0] = reader = cdd.open(path, verify="once")
+        readers[0] = reader = cdd.open(path, check="once")
         reader.refresh()
         read_windows(reader, 5)
         reader[:].sum()
@@ -241,7 +241,7 @@ def test_a_writer_does_not_work_in_a_fork(tmp_path: Path) -> None:
     writer.append(ROWS[:5])
 
     def child() -> None:
-        for use in (lambda: writer.append(ROWS), writer.flush, lambda: writer.rows, writer.__enter__):
+        for use in (lambda: writer.append(ROWS), writer.flush, lambda: len(writer), writer.__enter__):
             with pytest.raises(ValueError, match=r"process that opened it|closed"):
                 use()
         assert writer.closed

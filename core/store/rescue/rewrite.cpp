@@ -38,7 +38,7 @@ void append_rows(const Reader& reader, std::uint64_t first, std::uint64_t end, W
 }  // namespace
 
 void copy_records(const Storage& from, const Header& header, const RowLayout& layout,
-                  std::span<const WholeRecord> records, Storage& to) {
+                  std::span<const WholeRecord> records, WritableStorage& to) {
   Metadata metadata = header.metadata;
   metadata.salt = random_salt();
   metadata.index_type = BlockType::Slots;

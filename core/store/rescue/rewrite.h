@@ -17,7 +17,7 @@ namespace cdd {
 // Writes a whole store to `to`: the header of `from` with a new salt, and these records as they are, checked
 // before, in this order. Appends stay whole where all their records are there.
 void copy_records(const Storage& from, const Header& header, const RowLayout& layout,
-                  std::span<const WholeRecord> records, Storage& to);
+                  std::span<const WholeRecord> records, WritableStorage& to);
 
 // A new file with every whole record of a damaged one, which no writer may have open. Records of more raw
 // bytes than `max_chunk_raw_bytes` are no records.

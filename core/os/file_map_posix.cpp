@@ -3,11 +3,12 @@
 #include <cerrno>
 #include <limits>
 
-#include "core/storage/mapped_file.h"
+#include "core/base/error.h"
+#include "core/os/file_map.h"
 
 namespace cdd {
 
-Bytes MappedStorage::map(const FileStorage& file, std::uint64_t bytes) {
+Bytes map_file(const OpenFile& file, std::uint64_t bytes) {
   if (bytes == 0) return {};
   if (bytes > std::numeric_limits<std::size_t>::max() / 2) {
     fail_io(ENOMEM, file.name(), "cannot map %s");
@@ -18,7 +19,7 @@ Bytes MappedStorage::map(const FileStorage& file, std::uint64_t bytes) {
   return {static_cast<const std::byte*>(address), size};
 }
 
-void MappedStorage::unmap(Bytes map) noexcept {
+void unmap_file(Bytes map) noexcept {
   if (!map.empty()) ::munmap(const_cast<std::byte*>(map.data()), map.size());
 }
 
