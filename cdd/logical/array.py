@@ -162,7 +162,11 @@ class Array:
                     reader = readers[number]
                     if reader is not None:  # one region of a .cdd file: its own answer is the result
                         shift = shifts[number]
-                        return reader[start + shift : stop + shift]
+                        try:
+                            return reader[start + shift : stop + shift]
+                        except Exception as error:
+                            self._reading.note(error, number)
+                            raise
             begin, end, _ = key.indices(self.shape[0])
             if self._fast[0] and end > begin:
                 out = np.empty((end - begin, *self.shape[1:]), self.dtype)
@@ -193,8 +197,14 @@ class Array:
                     break  # members that wait are read side by side
                 pieces.append((call, first, last, fast.shifts[number]))
                 if last == stop:
-                    for call, a, b, shift in pieces:
-                        call(a + shift, b + shift, out[a - start : b - start])
+                    number -= len(pieces) - 1
+                    try:
+                        for call, a, b, shift in pieces:
+                            call(a + shift, b + shift, out[a - start : b - start])
+                            number += 1
+                    except Exception as error:
+                        reading.note(error, number)
+                        raise
                     return
                 first, number = last, number + 1
         reading.read([range(start, stop), *map(range, reading.manifest.shape[1:])], out)

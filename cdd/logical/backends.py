@@ -158,6 +158,8 @@ class _Groups:
         library = zarr()
         try:
             library.create_group(self._store, path=self._path(name), **FORMAT)
+        except library.errors.ContainsGroupError:  # of arrays, say, that are to be its members
+            pass
         except library.errors.BaseZarrError as error:
             raise LogicalError(f"{name!r} cannot be created: {error}") from error
 

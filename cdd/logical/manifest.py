@@ -240,7 +240,9 @@ def _read_digests(item: Field, rows: int) -> tuple[tuple[int, str], ...]:
         digest.length(2, 2)
         number, text = digest.items(2, 2)
         least = found[-1][0] + 1 if found else 1
-        found.append((number.integer(least, max(least, rows)), _read_hex(text)))
+        if least > rows:
+            item.fail(f"the member has {rows:,} rows")
+        found.append((number.integer(least, rows), _read_hex(text)))
     return tuple(found)
 
 

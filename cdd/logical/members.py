@@ -24,8 +24,6 @@ from cdd.logical.manifest import Member
 from cdd.logical.regions import Pick
 from cdd.logical.trust import Trust
 
-_GROWS = ("cdd", "dataset", "named", "zarr-external")
-
 
 class Source:
     """A member that is open. The base reads whatever has shape, dtype and [] with slices."""
@@ -274,10 +272,10 @@ def _compare(member: Member, array: Any, dtype: DType) -> None:
     shape = tuple(array.shape)
     if shape == member.shape:
         return
-    grows = member.kind in _GROWS and len(shape) == len(member.shape) and shape[1:] == member.shape[1:]
-    if not grows or shape[0] < member.shape[0]:
+    # A member may have more rows: it grew since, or a writer was killed while it lengthened a zarr array.
+    if len(shape) != len(member.shape) or shape[1:] != member.shape[1:] or shape[0] < member.shape[0]:
         raise MemberError(
-            f"member {member.name!r} has shape {shape}, the manifest says {member.shape}"
-            + (", and it may only have more rows" if member.kind in _GROWS else ""),
+            f"member {member.name!r} has shape {shape}, the manifest says {member.shape}: only more "
+            "rows are allowed",
             member.name,
         )

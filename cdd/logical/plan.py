@@ -161,9 +161,13 @@ class Reading:
         try:
             self.source(member).into(local, out if whole else out[place])
         except Exception as error:
-            name = self.manifest.members[member].name
-            error.add_note(f"in member {name!r}, region {layout.text(number)}")
+            self.note(error, number)
             raise
+
+    def note(self, error: Exception, number: int) -> None:
+        """Says in an error of a member which one it was, and for which region."""
+        name = self.manifest.members[self.layout.owner[number]].name
+        error.add_note(f"in member {name!r}, region {self.layout.text(number)}")
 
     # ------------------------------------------------------------ a key
 
