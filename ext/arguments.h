@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/hash.h"
 #include "core/base/row_layout.h"
 #include "ext/errors.h"
 
@@ -43,13 +44,7 @@ inline PyObject* bytes_object(const std::vector<std::byte>& bytes) {
 
 // A store's id: the 32 hex digits of its salt.
 inline PyObject* id_object(const std::array<std::byte, 16>& salt) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::array<char, 33> text{};
-  for (std::size_t i = 0; i < salt.size(); ++i) {
-    text[2 * i] = kDigits[static_cast<unsigned>(salt[i]) >> 4];
-    text[2 * i + 1] = kDigits[static_cast<unsigned>(salt[i]) & 15];
-  }
-  return PyUnicode_FromString(text.data());
+  return PyUnicode_FromString(hex(salt).c_str());
 }
 
 // (dtype code, (dim, ...)), or None when it is not known yet.

@@ -69,6 +69,22 @@ struct Given {
     return {buffer.bytes().begin(), buffer.bytes().end()};
   }
 
+  // (id, chunks, rows, digest), as Reader.snapshot() gives it.
+  Snapshot snapshot() const {
+    const char* id = nullptr;
+    const char* digest = nullptr;
+    unsigned long long chunks = 0;
+    unsigned long long rows = 0;
+    if (PyTuple_Check(value) == 0) refuse("a snapshot");
+    if (PyArg_ParseTuple(value, "sKKs", &id, &chunks, &rows, &digest) == 0) throw PythonError();
+    Snapshot snapshot;
+    snapshot.chunks = chunks;
+    snapshot.rows = rows;
+    const MutableBytes digest_bytes(as_bytes(snapshot.digest.data()), sizeof snapshot.digest);
+    if (!parse_hex(id, snapshot.id) || !parse_hex(digest, digest_bytes)) refuse("a snapshot");
+    return snapshot;
+  }
+
   RowLayout layout() const {
     if (PyTuple_Check(value) == 0) refuse("a dtype code and dimensions");
     int code = 0;
@@ -123,6 +139,7 @@ constexpr Option<ReadOptions> kReadOptions[] = {
      [](const Given& given, ReadOptions& options) {
        options.core.max_chunk_raw_bytes = given.integer(1, std::numeric_limits<std::int64_t>::max());
      }},
+    {"as_of", true, [](const Given& given, ReadOptions& options) { options.core.as_of = given.snapshot(); }},
 };
 
 // How chunks are made.

@@ -4,7 +4,6 @@ import math
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar, Unpack, overload
 
@@ -13,14 +12,15 @@ import numpy.typing as npt
 
 from cdd import _cdd, arguments
 from cdd.dtypes import Array, DType, buffer_dtype, dtype_of
-from cdd.indexing import Cells, Part, Pick, Selection, row_number, row_numbers, select
+from cdd.indexing import Cells, Part, Pick, row_numbers
 from cdd.options import ReaderOptions, check_names
 from cdd.out import out_buffer
 from cdd.progress import Progress
+from cdd.store import keys
 from cdd.store.chunks import ChunkInfo, Chunks
 from cdd.store.damage import MAX_CHUNK_BYTES, VerifyReport, count_hidden_chunks, find_bad_chunks
 from cdd.store.opened import Opened
-from cdd.store.parts import read_part
+from cdd.store.parts import read_part, row_part
 
 __all__ = ["ChunkInfo", "Contents", "Reader", "Source"]
 
@@ -28,7 +28,7 @@ Contents = bytes | bytearray | memoryview
 Source = str | os.PathLike[str] | os.PathLike[bytes] | _cdd.Memory | Contents
 Out = TypeVar("Out")
 
-_PIECE_BYTES = 64 << 20  # of rows that are in memory only until the rest of a key is applied to them
+Snapshot = tuple[str, int, int, str]  # id, chunks, rows, digest of the index
 _GATHER_ROWS = 1 << 20  # of one call that picks single rows
 
 
@@ -47,8 +47,14 @@ class Reader(Opened, _cdd.Rows):
     caller has.
 
     Rows appended after opening are seen after refresh(). Any number of threads may use a reader at once, none
-    holds the GIL while it reads. It goes on working after a fork, and can be pickled: the copy opens the
-    store again.
+    holds the GIL while it reads. It goes on working after a fork.
+
+    A pickled reader opens the store again where it is unpickled, and shows the rows that the original had,
+    until refresh(). Unpickling raises FormatError where the file was replaced meanwhile or is a copy with
+    other rows, and TruncatedError where it lost some. The pickle differs whenever the rows do, so that caches
+    made by it (joblib, dask) are never stale.
+
+    r[a:b] == value compares rows; r == value is a TypeError but for an array, with which NumPy compares all.
 
     Reading raises IndexError for rows or chunks that are not there, ChecksumError, TruncatedError or
     FormatError (with the chunk's number and offset) for damage, which costs no rows but the damaged chunk's,
@@ -60,6 +66,9 @@ class Reader(Opened, _cdd.Rows):
 
     def __init__(self, source: Source, **options: Unpack[ReaderOptions]) -> None:
         check_names("r", options)
+        self._open(source, dict(options), None)
+
+    def _open(self, source: Source, options: dict[str, Any], as_of: Snapshot | None) -> None:
         held: str | _cdd.Memory | Contents
         if isinstance(source, _cdd.Memory | bytes | bytearray | memoryview):
             if options.get("mmap"):
@@ -69,13 +78,14 @@ class Reader(Opened, _cdd.Rows):
             held = self._path = arguments.path(source, "a path, bytes that hold a store, or a cdd.Memory")
         # A copy may be unpickled in another working directory.
         self._source = held if self._path is None else str(Path(self._path).absolute())
-        self._options: dict[str, Any] = dict(options)
+        self._options = options
+        given = options if as_of is None else {**options, "as_of": as_of}
         self._opened = self._path and _identity(self._source)
-        self._core = _cdd.Reader(held, self._options)
+        self._core = _cdd.Reader(held, given)
         while self._path and (now := _identity(self._source)) != self._opened:  # replaced meanwhile
             self._opened = now
             self._core.close()
-            self._core = _cdd.Reader(held, self._options)
+            self._core = _cdd.Reader(held, given)
         self._dtype: DType | None = None
         self._row_shape: tuple[int, ...] = ()
         self._learn_layout()
@@ -120,7 +130,7 @@ class Reader(Opened, _cdd.Rows):
     @property
     def nbytes(self) -> int:
         """Bytes of all rows as an array."""
-        return 0 if self._dtype is None else self._core.rows * self._part_bytes(None)
+        return 0 if self._dtype is None else math.prod(self.shape) * self._dtype.itemsize
 
     @property
     def stored_bytes(self) -> int:
@@ -158,7 +168,10 @@ class Reader(Opened, _cdd.Rows):
         first, last = self._bounds(start, stop)
         dtype = self.dtype
         if levels is not None or features is not None:
-            read = partial(self._core.read_into, first, last)
+
+            def read(begin: int, end: int, box: Array, cells: Cells) -> None:
+                self._core.read_into(first + begin, first + end, box, cells)
+
             return read_part(read, dtype, self._item, self._row_shape, (last - first,), levels, features, out)
         if out is None:
             return self._rows(first, last)
@@ -189,64 +202,26 @@ class Reader(Opened, _cdd.Rows):
     def _fail_unknown(self) -> NoReturn:
         raise ValueError(f"{self._name} has no dtype yet: nothing was appended (refresh() looks again)")
 
-    def _part_shape(self, cells: Cells | None) -> tuple[int, ...]:
-        """Shape of a row's cells."""
-        if cells is None:
-            return self._row_shape
-        return (cells[1] - cells[0], cells[3] - cells[2])[: len(self._row_shape)]
-
-    def _part_bytes(self, cells: Cells | None) -> int:
-        return math.prod(self._part_shape(cells)) * self.dtype.itemsize
-
-    def _picked(self, numbers: Array, cells: Cells | None) -> Array:
+    def _take(self, numbers: range | Array, cells: Cells | None) -> Array:
+        """Rows of these numbers, or the cells of them."""
         dtype = self.dtype
-        out = np.empty((len(numbers), 1, *self._part_shape(cells)), self._item)
+        shape = row_part(self._row_shape, cells)
         part = () if cells is None else (cells,)
+        if isinstance(numbers, range) and (abs(numbers.step) == 1 or len(numbers) < 2):
+            out = np.empty((len(numbers), *shape), self._item)
+            if numbers:
+                first, last = sorted((numbers[0], numbers[-1]))
+                self._core.read_into(first, last + 1, out, *part)
+            return out.view(dtype)[:: -1 if numbers.step < 0 else 1]
+        out = np.empty((len(numbers), 1, *shape), self._item)
         for i in range(0, len(numbers), _GATHER_ROWS):
-            piece = np.ascontiguousarray(numbers[i : i + _GATHER_ROWS], dtype=np.int64)
+            piece = np.asarray(numbers[i : i + _GATHER_ROWS], dtype=np.int64)
             self._core.read_windows(piece, 1, out[i : i + _GATHER_ROWS], *part)
         return out.view(dtype)[:, 0]
 
-    def _take(self, rows: range | Array, cells: Cells | None) -> Array:
-        if not isinstance(rows, range):
-            return self._picked(rows, cells)
-        if len(rows) > 1 and abs(rows.step) > 1:
-            return self._picked(np.arange(rows.start, rows.stop, rows.step), cells)
-        dtype = self.dtype
-        out = np.empty((len(rows), *self._part_shape(cells)), self._item)
-        part = () if cells is None else (cells,)
-        if len(rows):
-            self._core.read_into(min(rows[0], rows[-1]), max(rows[0], rows[-1]) + 1, out, *part)
-        return out.view(dtype)[:: -1 if rows.step < 0 else 1]
-
     def _get_any(self, key: Any) -> Any:
         """r[key] for what the core does not take as it is: see _cdd.Rows."""
-        if isinstance(key, np.integer):
-            key = int(key)
-        if isinstance(key, int) and not isinstance(key, bool):
-            row = row_number(key, self._core.rows)
-            return self._rows(row, row + 1)[0]
-        selection = select(key, self.shape)
-        rows, rest, cells, stacks = selection
-        if stacks and selection.thins and len(rows) * self._part_bytes(cells) > _PIECE_BYTES:
-            return self._stacked(selection)
-        block = self._take(rows, cells)
-        if len(rest) == 1 and isinstance(rest[0], np.ndarray) and rest[0].ndim > 0:
-            return block.reshape(*rest[0].shape, *self._row_shape)
-        found = block[rest]
-        if isinstance(found, np.ndarray) and 2 * found.nbytes < block.nbytes:
-            return found.copy()  # else a small part would keep all of the block alive
-        return found
-
-    def _stacked(self, selection: Selection) -> Array:
-        """A large block's part, piece by piece."""
-        rows, rest, cells, _ = selection
-        block = np.broadcast_to(np.empty((), self.dtype), (len(rows), *self._part_shape(cells)))
-        out = np.empty(block[rest].shape, self.dtype)
-        step = max(1, _PIECE_BYTES // self._part_bytes(cells))
-        for i in range(0, len(rows), step):
-            out[i : i + step] = self._take(rows[i : i + step], cells)[rest]
-        return out
+        return keys.get(keys.Rows(self.shape, self.dtype.itemsize, self._take), key)
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
         if copy is False:
@@ -292,7 +267,10 @@ class Reader(Opened, _cdd.Rows):
             raise IndexError(f"windows of {rows} rows are not within the store's {self._core.rows}")
         dtype = self.dtype
         if levels is not None or features is not None:
-            read = partial(self._core.read_windows, numbers, rows)
+
+            def read(begin: int, end: int, box: Array, cells: Cells) -> None:
+                self._core.read_windows(numbers[begin:end], rows, box, cells)
+
             lead = len(numbers), rows
             return read_part(read, dtype, self._item, self._row_shape, lead, levels, features, out)
         if out is None:
@@ -358,8 +336,33 @@ class Reader(Opened, _cdd.Rows):
         if isinstance(self._source, _cdd.Memory):
             raise TypeError("a reader of a cdd.Memory cannot be pickled: cdd.open(bytes(memory)) can")
         source = bytes(self._source) if isinstance(self._source, memoryview) else self._source
-        return _reopen, (source, self._options)
+        return _reopen, (source, self._options, self._core.snapshot())
+
+    def __dask_tokenize__(self) -> tuple[Any, ...]:
+        """What the rows are, for keys of caches: another store, or one that grew, has another."""
+        return ("cdd.Reader", *self._core.snapshot())
+
+    def __eq__(self, other: object) -> Any:
+        return self._compared(other, "==")
+
+    def __ne__(self, other: object) -> Any:
+        return self._compared(other, "!=")
+
+    __hash__ = object.__hash__
+
+    def _compared(self, other: object, sign: str) -> Any:
+        if isinstance(other, np.ndarray):
+            return NotImplemented  # NumPy reads all rows then, as for <
+        raise TypeError(f"a reader is not compared: reader[a:b] {sign} value compares rows")
+
+    def __contains__(self, value: object) -> bool:
+        """Whether any item equals `value`, or any row where it has the shape of one, as NumPy has it."""
+        if np.ndim(value) >= self.ndim:  # type: ignore[arg-type]
+            raise TypeError(f"an item or a row of shape {self._row_shape} may be in the store")
+        return any(bool(np.any(block == value)) for _, block in self.iter_chunks())
 
 
-def _reopen(source: Source, options: dict[str, Any]) -> Reader:
-    return Reader(source, **options)
+def _reopen(source: Source, options: dict[str, Any], as_of: Snapshot) -> Reader:
+    reader = Reader.__new__(Reader)
+    reader._open(source, options, as_of)
+    return reader

@@ -36,4 +36,26 @@ Hash128 hash128(Bytes bytes) noexcept {
   return {load<std::uint64_t>(digest), load<std::uint64_t>(digest + 8)};
 }
 
+std::string hex(Bytes bytes) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (const std::byte b : bytes) {
+    text += kDigits[static_cast<unsigned>(b) >> 4];
+    text += kDigits[static_cast<unsigned>(b) & 15];
+  }
+  return text;
+}
+
+bool parse_hex(std::string_view text, MutableBytes out) noexcept {
+  if (text.size() != 2 * out.size()) return false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const bool is_digit = c >= '0' && c <= '9';
+    if (!is_digit && (c < 'a' || c > 'f')) return false;
+    const auto value = static_cast<std::byte>(is_digit ? c - '0' : c - 'a' + 10);
+    out[i / 2] = i % 2 == 0 ? value << 4 : out[i / 2] | value;
+  }
+  return true;
+}
+
 }  // namespace cdd

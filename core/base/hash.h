@@ -4,6 +4,8 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 #include "core/base/bytes.h"
 
@@ -21,5 +23,10 @@ using Hash128 = std::array<std::uint64_t, 2>;
 
 // The first 16 bytes of BLAKE3, as two little-endian integers.
 Hash128 hash128(Bytes bytes) noexcept;
+
+// Two hexadecimal digits a byte, as names are shown.
+std::string hex(Bytes bytes);
+// The bytes of such a text, as many as `out` has. False, with `out` in any state, for anything else.
+bool parse_hex(std::string_view text, MutableBytes out) noexcept;
 
 }  // namespace cdd

@@ -12,6 +12,12 @@ namespace {
 
 constexpr std::size_t kRefreshSlots = 64;  // of one read while following a live file: 2 KiB
 
+template <class T>
+std::byte* store_next(std::byte* to, T value) noexcept {
+  store<T>(to, value);
+  return to + sizeof(T);
+}
+
 }  // namespace
 
 ChunkIndex::ChunkIndex(const Storage& storage, const Metadata& metadata, std::uint64_t first_block)
@@ -181,6 +187,32 @@ bool ChunkIndex::refresh() {
   chunks_.store(end.chunks, std::memory_order_release);
   rows_.store(std::max(this->rows(), end.rows), std::memory_order_release);
   return true;
+}
+
+void ChunkIndex::show_only(std::uint64_t chunks, std::uint64_t rows) noexcept {
+  durable_chunks_.store(std::min(durable_chunks(), chunks), std::memory_order_release);
+  chunks_.store(chunks, std::memory_order_release);
+  rows_.store(rows, std::memory_order_release);
+}
+
+Hash128 ChunkIndex::digest(std::uint64_t chunks) const {
+  constexpr std::size_t kEntryBytes = 24;
+  std::array<std::byte, sizeof(Hash128) + kPageEntries * kEntryBytes> bytes{};
+  Hash128 hash{};
+  for (std::uint64_t first = 0; first < chunks; first += kPageEntries) {
+    std::byte* to = bytes.data();
+    for (const std::uint64_t half : hash) to = store_next(to, half);
+    const std::uint64_t end = std::min<std::uint64_t>(first + kPageEntries, chunks);
+    for (std::uint64_t chunk = first; chunk < end; ++chunk) {
+      const ChunkEntry entry = this->entry(chunk);
+      to = store_next(to, entry.row_end);
+      to = store_next(to, entry.offset);
+      to = store_next(to, entry.size);
+      to = store_next(to, entry.record_check);
+    }
+    hash = hash128({bytes.data(), static_cast<std::size_t>(to - bytes.data())});
+  }
+  return hash;
 }
 
 // A slot that does not hold is being written, or damaged: then a proof stands behind it, maybe far away.

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <mutex>
 
+#include "core/base/hash.h"
 #include "core/store/block_walk.h"
 
 namespace cdd {
@@ -43,6 +44,13 @@ class ChunkIndex {
 
   // Looks for appends made since. Returns whether there were any.
   bool refresh();
+
+  // Shows the first `chunks` chunks with their rows alone, until refresh(). Before any other thread looks.
+  void show_only(std::uint64_t chunks, std::uint64_t rows) noexcept;
+
+  // Names what the first `chunks` slots say: two indexes have the same digest if they lead to the same
+  // records at the same places, each of which its slot's check names in turn.
+  Hash128 digest(std::uint64_t chunks) const;
 
   // The entry of a chunk; a damaged one for i >= chunks().
   ChunkEntry entry(std::uint64_t chunk) const;

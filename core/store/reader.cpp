@@ -29,8 +29,36 @@ Reader::Reader(std::shared_ptr<Storage> storage, const ReaderOptions& options)
       header_(read_header(*storage_)),
       index_(*storage_, header_.metadata, header_.first_block),
       file_bytes_(storage_->size()) {
+  if (options_.as_of) show(*options_.as_of);
   learn_fixed_bytes();
   load_layout();
+}
+
+void Reader::show(const Snapshot& snapshot) {
+  const char* const name = storage_->name().c_str();
+  if (snapshot.id != header_.metadata.salt) {
+    fail(ErrorCode::Corrupt, "%s was replaced: its id is %s, that of the store that was read is %s", name,
+         hex(header_.metadata.salt).c_str(), hex(snapshot.id).c_str());
+  }
+  if (snapshot.chunks > index_.chunks()) {
+    fail(ErrorCode::Truncated, "%s has %llu chunks, of %llu that it had when it was read", name,
+         ull{index_.chunks()}, ull{snapshot.chunks});
+  }
+  if (index_.digest(snapshot.chunks) != snapshot.digest) {
+    fail(
+        ErrorCode::Corrupt,
+        "%s has other rows than the store that was read: one of the two is a copy that was written to on its "
+        "own, or its index is damaged",
+        name);
+  }
+  index_.show_only(snapshot.chunks, snapshot.rows);
+}
+
+Snapshot Reader::snapshot() const {
+  const ForkGate gate;
+  const std::lock_guard lock(refresh_mutex_);
+  const std::uint64_t chunks = index_.chunks();
+  return {header_.metadata.salt, chunks, index_.rows(), index_.digest(chunks)};
 }
 
 void Reader::learn_fixed_bytes() {

@@ -4,10 +4,12 @@
 // process; nothing here holds a lock while it reads or decodes. A Reader survives a fork.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,11 +21,21 @@
 
 namespace cdd {
 
+// Which store a reader is of and how much of it it shows: what a copy of the reader must find again.
+struct Snapshot {
+  std::array<std::byte, 16> id{};
+  std::uint64_t chunks = 0;
+  std::uint64_t rows = 0;
+  Hash128 digest{};  // of the index (ChunkIndex::digest): copies of one file that grew apart have one id
+};
+
 struct ReaderOptions {
   Verify verify = Verify::Stored;
   bool verify_once = false;  // also Verify::Full, the first time this Reader touches a chunk
   // Chunks that claim more raw bytes are refused (Limit) before anything is allocated for them.
   std::uint64_t max_chunk_raw_bytes = kMaxChunkRawBytes;
+  // Shows what another reader showed. Opening throws Corrupt for another store, Truncated for a shorter one.
+  std::optional<Snapshot> as_of;
 };
 
 struct ChunkInfo {
@@ -71,6 +83,9 @@ class Reader {
   // Makes rows visible that were appended since. Returns whether there are any.
   bool refresh();
 
+  // What this reader shows now. Reads the whole index.
+  Snapshot snapshot() const;
+
   // Decodes chunk i with every check there is. Throws what is wrong with it.
   void verify_chunk(std::uint64_t chunk) const;
 
@@ -94,6 +109,7 @@ class Reader {
 
     std::uint64_t end() const noexcept { return first + count; }
   };
+  void show(const Snapshot& snapshot);
   void load_layout();
   void check_range(RowRange range) const;
   const Cells* checked(const Cells* cells) const;
@@ -126,7 +142,7 @@ class Reader {
   mutable std::atomic<std::uint64_t> file_bytes_;  // known so far; grows
   // Where the last chunk ends that no writer takes back. What is before may be read through a map.
   std::atomic<std::uint64_t> fixed_bytes_{0};
-  std::mutex refresh_mutex_;
+  mutable std::mutex refresh_mutex_;
   mutable std::mutex touched_mutex_;  // verify_once only
   mutable std::vector<bool> touched_;
 };

@@ -11,6 +11,7 @@
 //     def verify_chunk(self, chunk: int) -> None
 //     def verify_chunks(self, first: int, count: int) -> [(chunk, code, offset | None, text without place)]
 //     def refresh(self) -> bool
+//     def snapshot(self) -> (id, chunks, rows, digest of the index)    the option as_of of another Reader
 //     def close(self) -> None            reads under way in other threads end well
 #include "ext/store/reader_type.h"
 
@@ -290,6 +291,16 @@ PyObject* reader_refresh(PyObject* self, PyObject*) {
   return PyBool_FromLong(more);
 }
 
+PyObject* reader_snapshot(PyObject* self, PyObject*) {
+  const std::shared_ptr<Reader> core = open_core(self);
+  if (!core) return nullptr;
+  Snapshot now;
+  if (!without_gil(state_of(self), cast(self)->filename, [&] { now = core->snapshot(); })) return nullptr;
+  const Bytes digest(as_bytes(static_cast<const void*>(now.digest.data())), sizeof now.digest);
+  return Py_BuildValue("(NKKs)", id_object(now.id), static_cast<unsigned long long>(now.chunks),
+                       static_cast<unsigned long long>(now.rows), hex(digest).c_str());
+}
+
 PyObject* reader_close(PyObject* self, PyObject*) {
   std::shared_ptr<Reader> core = cast(self)->core.take();
   // Another thread may still read from the bytes this reader holds; then they are let go of with the object.
@@ -343,6 +354,7 @@ PyMethodDef methods[] = {
     {"verify_chunk", reader_verify_chunk, METH_O, nullptr},
     {"verify_chunks", reader_verify_chunks, METH_VARARGS, nullptr},
     {"refresh", reader_refresh, METH_NOARGS, nullptr},
+    {"snapshot", reader_snapshot, METH_NOARGS, nullptr},
     {"close", reader_close, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };

@@ -231,6 +231,73 @@ std::optional<PyObject*> get_plain(const RowsObject& self, PyObject* key) {
   return read_wanted(self, *core, wanted, nullptr);
 }
 
+// Rows that are read whole and then left to NumPy: fewer bytes take less time than finding out which part of
+// them a key needs.
+constexpr std::uint64_t kNearBytes = std::uint64_t{1} << 20;
+
+// The rows of a number or of a slice of step 1 or -1, and the key that picks the same of them once they are
+// read.
+Ref near_rows(PyObject* key, std::uint64_t rows, Wanted* wanted) {
+  if (PySlice_Check(key) == 0) {
+    if (!add_rows(key, rows, wanted)) return {};
+    wanted->add(1);
+    return Ref(PyLong_FromLong(0));
+  }
+  Py_ssize_t first = 0;
+  Py_ssize_t last = 0;
+  Py_ssize_t step = 0;
+  if (rows > static_cast<std::uint64_t>(PY_SSIZE_T_MAX)) return {};
+  if (PySlice_Unpack(key, &first, &last, &step) < 0) {
+    PyErr_Clear();
+    return {};
+  }
+  const Py_ssize_t count = PySlice_AdjustIndices(static_cast<Py_ssize_t>(rows), &first, &last, step);
+  if (step != 1 && step != -1) return {};
+  wanted->rows.count = static_cast<std::uint64_t>(count);
+  wanted->rows.first = count == 0 ? 0 : static_cast<std::uint64_t>(step > 0 ? first : first - (count - 1));
+  wanted->add(wanted->rows.count);
+  const Ref back(step > 0 ? nullptr : PyLong_FromLong(-1));
+  return Ref(PySlice_New(nullptr, nullptr, back.get()));
+}
+
+// A part of less than an eighth would keep all of its block alive: then a copy.
+PyObject* own_array(Ref found, PyObject* block) {
+  Buffer whole;
+  Buffer part;
+  if (!whole.acquire(block, PyBUF_SIMPLE) || !part.acquire(found.get(), PyBUF_FULL_RO)) {
+    PyErr_Clear();
+    return found.release();
+  }
+  const auto* const begin = static_cast<const char*>(whole.view().buf);
+  const auto* const at = static_cast<const char*>(part.view().buf);
+  const bool is_view = at >= begin && at < begin + whole.view().len;
+  if (!is_view || part.view().len >= whole.view().len / 8) return found.release();
+  return PyObject_CallMethod(found.get(), "copy", nullptr);
+}
+
+std::optional<PyObject*> get_near(const RowsObject& self, PyObject* key) {
+  const std::shared_ptr<Reader> core = core_of(self);
+  const Py_ssize_t count = PyTuple_Check(key) != 0 ? PyTuple_Size(key) : 1;
+  if (!core || count == 0) return std::nullopt;
+  Wanted wanted;
+  Ref rows = near_rows(PyTuple_Check(key) != 0 ? PyTuple_GetItem(key, 0) : key, core->rows(), &wanted);
+  if (!rows || wanted.rows.count > kNearBytes / core->layout().row_bytes()) {
+    PyErr_Clear();
+    return std::nullopt;
+  }
+  add_whole_rows(core->layout(), &wanted);
+  const auto read = read_wanted(self, *core, wanted, nullptr);
+  if (!read || *read == nullptr) return read;
+  const Ref block(*read);
+  const Ref rest(PyTuple_New(count));
+  if (!rest || PyTuple_SetItem(rest.get(), 0, rows.release()) < 0) return nullptr;
+  for (Py_ssize_t i = 1; i < count; ++i) {
+    if (PyTuple_SetItem(rest.get(), i, Ref::borrow(PyTuple_GetItem(key, i)).release()) < 0) return nullptr;
+  }
+  Ref found(PyObject_GetItem(block.get(), rest.get()));
+  return found ? own_array(std::move(found), block.get()) : nullptr;
+}
+
 constexpr std::array<const char*, 5> kArguments = {"start", "stop", "out", "levels", "features"};
 constexpr Py_ssize_t kPositional = 3;
 
@@ -276,6 +343,7 @@ PyObject* rows_read(PyObject* self, PyObject* const* args, Py_ssize_t count, PyO
 
 PyObject* rows_get(PyObject* self, PyObject* key) {
   if (const auto read = get_plain(*cast(self), key)) return *read;
+  if (const auto read = get_near(*cast(self), key)) return *read;
   return PyObject_CallMethod(self, "_get_any", "(O)", key);
 }
 

@@ -301,7 +301,7 @@ def test_a_relative_path_is_pickled_absolute(book: np.ndarray, monkeypatch, tmp_
 def test_many_rows_of_a_part_come_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = np.arange(6000, dtype=np.int32).reshape(1000, 3, 2)
     cdd.save(tmp_path / "a.cdd", rows)
-    monkeypatch.setattr("cdd.store.reader._PIECE_BYTES", 100)
+    monkeypatch.setattr("cdd.store.keys.PIECE_BYTES", 100)
     monkeypatch.setattr("cdd.store.reader._GATHER_ROWS", 7)
     reader = cdd.open(tmp_path / "a.cdd")
     for key in ((slice(None), 0), (..., 1), (slice(10, 900, 3), ..., 0), (slice(None, None, -1), 2)):

@@ -1,0 +1,128 @@
+"""r[key] for keys that the core does not take as they are: rows read, and a rest that NumPy applies to them.
+
+A key of few rows costs what reading them and letting NumPy pick costs. One of many reads no more levels and
+features than it needs, in pieces, so that beside the result there is never more than one of them.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cdd.dtypes import Array
+from cdd.indexing import (
+    Cells,
+    Numbers,
+    Selection,
+    check_mask,
+    in_pieces,
+    normal,
+    row_number,
+    row_numbers,
+    select,
+)
+
+_NEAR_BYTES = 1 << 20  # of whole rows: reading parts of them would save less than finding out which
+PIECE_BYTES = 8 << 20  # of rows that are in memory only until the rest of a key is applied to them
+
+_ALL = slice(None)
+
+
+class Rows(NamedTuple):
+    """An array as its rows are read: (numbers, cells) -> array of shape (numbers, *shape of the cells).
+
+    Numbers are in any order, maybe of negative step, maybe twice.
+    """
+
+    shape: tuple[int, ...]
+    itemsize: int
+    take: Callable[[range | Array, Cells | None], Array]
+
+    def bytes_of(self, numbers: int) -> int:
+        return numbers * math.prod(self.shape[1:]) * self.itemsize
+
+
+def get(rows: Rows, key: Any) -> Any:
+    """rows[key] as NumPy has it, an array of its own. Raises IndexError as NumPy does."""
+    keys = key if type(key) is tuple else (key,)
+    first = keys[0] if keys else Ellipsis
+    if not isinstance(first, slice):
+        first = normal(first)
+    if isinstance(first, slice):
+        numbers: range | Array = range(rows.shape[0])[first]
+        lead: tuple[Any, ...] = (_ALL,)
+    elif isinstance(first, int):
+        row = row_number(first, rows.shape[0])
+        numbers, lead = range(row, row + 1), (0,)
+    elif isinstance(first, np.ndarray) and first.ndim > 0 and (first.dtype != bool or first.ndim == 1):
+        if first.dtype == bool:
+            check_mask(first, rows.shape)
+            first = first.nonzero()[0]
+        found = row_numbers(first, rows.shape[0])
+        numbers, lead = found.reshape(-1), (np.arange(found.size).reshape(found.shape),)
+    else:
+        return _selected(rows, select(key, rows.shape))
+    if len(keys) == 1:
+        block = rows.take(numbers, None)
+        return (
+            block.reshape(*lead[0].shape, *rows.shape[1:]) if isinstance(lead[0], np.ndarray) else block[lead]
+        )
+    if rows.bytes_of(len(numbers)) > _NEAR_BYTES:
+        return _selected(rows, select(key, rows.shape))
+    return _own(rows.take(numbers, None)[lead + keys[1:]], rows.bytes_of(len(numbers)))
+
+
+def _own(found: Any, block_bytes: int) -> Any:
+    """A small part that would keep all of its block alive is copied."""
+    if isinstance(found, np.ndarray) and found.base is not None and 2 * found.nbytes < block_bytes:
+        return found.copy()
+    return found
+
+
+def _selected(rows: Rows, selection: Selection) -> Any:
+    cells, begins, sizes = _box_of(selection.picks[1:], rows.shape[1:])
+    row_bytes = math.prod(sizes) * rows.itemsize
+    count = max(1, PIECE_BYTES // row_bytes)
+    if math.prod(selection.counts) == 0:
+        return np.empty(selection.counts, rows.take(range(0), None).dtype)[selection.rest]
+
+    def read(part: Selection) -> Any:
+        rest = part.within((0, *begins), (len(part.picks[0]), *sizes))
+        return rows.take(part.picks[0], cells).reshape(-1, *sizes)[rest]
+
+    thins = not selection.is_basic or _result_items(selection) < math.prod(selection.counts[:1] + sizes)
+    pieces = in_pieces(selection, count) if thins else None
+    if pieces is None:
+        return _own(read(selection), len(selection.picks[0]) * row_bytes)
+    out = np.empty(pieces.flat, rows.take(range(0), None).dtype)
+    for part, to in pieces.pieces:
+        out[to] = read(part)
+    return out.reshape(pieces.shape)
+
+
+def _result_items(selection: Selection) -> int:
+    """Of a selection whose result is a view of its box."""
+    return int(np.broadcast_to(np.empty((), bool), selection.counts)[selection.rest].size)
+
+
+def _box_of(
+    picks: tuple[Numbers, ...], row_shape: tuple[int, ...]
+) -> tuple[Cells | None, tuple[int, ...], tuple[int, ...]]:
+    """The smallest box of a row that cells can be and that holds the picks: (cells, where it begins in each
+    dimension, how long it is). The core has levels, a row's first dimension, and features, all others as
+    one: so features of more than one dimension are a run only where the later ones are whole."""
+    begins, sizes = [], []
+    is_cut = False
+    for dimension, (pick, size) in enumerate(zip(picks, row_shape, strict=True)):
+        begin, end = (0, size) if is_cut or len(pick) == 0 else (int(pick[0]), int(pick[-1]) + 1)
+        begins.append(begin)
+        sizes.append(end - begin)
+        is_cut = is_cut or (dimension > 0 and end - begin > 1)
+    if tuple(sizes) == row_shape:
+        return None, tuple(begins), tuple(sizes)
+    feature = 0
+    for begin, size in zip(begins[1:], row_shape[1:], strict=True):
+        feature = feature * size + begin
+    cells = (begins[0], begins[0] + sizes[0], feature, feature + math.prod(sizes[1:]))
+    return cells, tuple(begins), tuple(sizes)
