@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 
 import cdd
+from cdd.commands import logical
 from cdd.commands.terminal import Commands, bytes_text, for_each, natural
 from cdd.store.damage import MAX_CHUNK_BYTES
 from cdd.store.reader import Reader
@@ -16,6 +17,7 @@ def add(commands: Commands) -> None:
     verify = commands.add("verify", _verify, "Reads files with every check there is, says what is damaged.")
     for several in (info, verify):
         several.add_argument("files", nargs="+", metavar="FILE")
+        logical.add_arguments(several)
     verify.add_argument("-q", "--quiet", action="store_true", help="only say what is damaged")
     verify.add_argument(
         "--max-chunk-bytes",
@@ -31,6 +33,8 @@ def _info(options: argparse.Namespace) -> int:
 
 
 def _show(path: str, options: argparse.Namespace) -> bool:
+    if logical.is_logical(path):
+        return logical.show(path, options)
     with Reader(path, mmap=False) as reader:
         lines = {"rows": f"{len(reader):,}"}
         try:
@@ -91,6 +95,8 @@ def _verify_one(path: str, options: argparse.Namespace) -> bool:
                 f"{path}: {100 * done // chunks} % of {chunks:,} chunks", end=end, file=sys.stderr, flush=True
             )
 
+    if logical.is_logical(path):
+        return logical.verify_one(path, options)
     report = cdd.verify(path, max_chunk_bytes=options.max_chunk_bytes, progress=show)
     if not report.ok or not options.quiet:
         print(report)

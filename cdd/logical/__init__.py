@@ -28,7 +28,7 @@ from cdd.logical.errors import (
 from cdd.logical.interop import to_dask, to_xarray
 from cdd.logical.lazy import Lazy
 from cdd.logical.manifest import Manifest, Member, Region
-from cdd.logical.opening import open
+from cdd.logical.opening import names, open
 from cdd.logical.transaction import Transaction, append, transaction
 from cdd.logical.upkeep import LogicalReport, check, prune, verify
 from cdd.logical.writing import WritableArray
@@ -55,6 +55,7 @@ __all__ = [
     "WritableArray",
     "append",
     "check",
+    "names",
     "open",
     "prune",
     "to_dask",

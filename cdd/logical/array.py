@@ -30,6 +30,9 @@ class Origin(Protocol):
     @property
     def path(self) -> str | None: ...
 
+    @property
+    def name(self) -> str | None: ...
+
     def load(self) -> tuple[Any, Places, str | None]:
         """The manifest as decoded JSON, where members are, and the version's name."""
 
@@ -130,6 +133,11 @@ class Array:
     def path(self) -> str | None:
         """Where the manifest is stored; None in memory."""
         return self._origin.path if self._origin else None
+
+    @property
+    def name(self) -> str:
+        """Of the array within a repository or store; "" elsewhere."""
+        return (self._origin.name or "") if self._origin else ""
 
     @property
     def version(self) -> str | None:

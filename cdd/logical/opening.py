@@ -11,7 +11,15 @@ from cdd.logical import process, repo
 from cdd.logical.array import Array, Origin
 from cdd.logical.extras import zarr
 from cdd.logical.manifest import Manifest
-from cdd.logical.origins import GroupOrigin, JsonOrigin, find_name, home_of, members_folder
+from cdd.logical.origins import (
+    GroupOrigin,
+    JsonOrigin,
+    find_name,
+    home_of,
+    members_folder,
+    names_in,
+    open_group,
+)
 from cdd.logical.trust import Trust
 
 
@@ -73,6 +81,27 @@ def open(
         raise ValueError("branch, tag, snapshot and as_of are for icechunk repositories")
     raw, places, snapshot_id = origin.load()
     return Array(raw, places=places, origin=origin, version=snapshot_id)
+
+
+def names(
+    source: Any,
+    *,
+    branch: str | None = None,
+    tag: str | None = None,
+    snapshot: str | None = None,
+    as_of: datetime | None = None,
+) -> list[str]:
+    """Names of the logical arrays in a repository or store. Arguments as open()."""
+    version = repo.Version(branch, tag, snapshot, as_of)
+    version.check()
+    if isinstance(source, str | os.PathLike) and "://" not in os.fspath(source):
+        source = str(Path(source).absolute())
+    if repo.is_repository_object(source) or (isinstance(source, str) and repo.is_repository(source)):
+        session = repo.reading_session(repo.open_repository(source, Trust()), version)
+        return names_in(open_group(session.store, ""))
+    library = zarr()
+    group = source if isinstance(source, library.Group) else library.open_group(source, mode="r")
+    return names_in(group)
 
 
 def _of_group(

@@ -26,6 +26,7 @@ class LogicalReport:
     """What check() or verify() found. print(report) shows it."""
 
     path: str | None
+    name: str = ""
     members: int = 0  # that were looked at
     bytes: int = 0  # as arrays, that were read
     problems: list[tuple[str, str]] = field(default_factory=list)  # (member, what is wrong)
@@ -37,7 +38,7 @@ class LogicalReport:
         return not self.problems
 
     def __str__(self) -> str:
-        head = f"{self.path or 'logical array'}: "
+        head = f"{self.path or 'logical array'}{f': {self.name}' if self.name else ''}: "
         state = "all is well" if self.ok else f"{len(self.problems)} problems"
         lines = [f"{head}{state}, {self.members:,} members, {self.bytes:,} bytes read"]
         lines += [f"  {name}: {text}" for name, text in self.problems]
@@ -60,7 +61,7 @@ def check(
     version = {"branch": branch, "tag": tag, "snapshot": snapshot, "as_of": as_of}
     array = open(source, name, members=members, allow=allow, **version)  # type: ignore[arg-type]
     with array:
-        report = LogicalReport(array.path)
+        report = LogicalReport(array.path, array.name)
         _open_all(array, report)
         report.orphans = _orphans(array)
         return report
@@ -79,7 +80,7 @@ def verify(
 
 def verify_array(array: Array, progress: Progress | None = None) -> LogicalReport:
     """Array.verify()."""
-    report = LogicalReport(array.path)
+    report = LogicalReport(array.path, array.name)
     bad = _open_all(array, report)
     regions, reading = array.regions, array._reading
     if progress is not None:

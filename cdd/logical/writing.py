@@ -37,9 +37,13 @@ class WritableArray(Array):
     def __init__(self, transaction: "Transaction", name: str, manifest: Manifest, is_new: bool) -> None:
         backend = transaction._backend
         super().__init__(manifest, places=backend.places(name))
-        self.name = name
+        self._name = name
         self.changed = is_new
         self._transaction = transaction
+
+    @property
+    def name(self) -> str:
+        return self._name
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise TypeError("an array of a transaction cannot be pickled")
