@@ -44,6 +44,12 @@ def size(name: str, value: Any, least: int, most: int) -> int:
     return number
 
 
+def flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} is a bool, not {shown(value)}")
+    return bool(value)
+
+
 def text(name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{name} is a str, not {shown(value)}")
