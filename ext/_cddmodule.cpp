@@ -9,6 +9,7 @@
 #include "ext/os.h"
 #include "ext/packed/csv_functions.h"
 #include "ext/store/maintenance.h"
+#include "ext/tiles/tile_types.h"
 
 namespace {
 
@@ -37,6 +38,7 @@ PyMethodDef methods[] = {
     {"threads", threads, METH_NOARGS, nullptr},
     {"set_threads", set_threads, METH_O, nullptr},
     {"publish", cdd::ext::publish_file, METH_VARARGS, nullptr},
+    {"tile_bytes_needed", cdd::ext::tile_bytes_needed, METH_VARARGS, nullptr},
     {"repair", cdd::ext::repair, METH_VARARGS, nullptr},
     {"whole_end", cdd::ext::whole_end, METH_VARARGS, nullptr},
     {"truncate", cdd::ext::truncate, METH_VARARGS, nullptr},
@@ -54,7 +56,8 @@ int exec(PyObject* module) {
                     PyModule_AddStringConstant(module, "codec_names", cdd::plan_names().c_str()) == 0 &&
                     add_errors(module) && add_memory_type(module) && add_reader_type(module) &&
                     add_rows_type(module) && add_writer_type(module) && add_lock_type(module) &&
-                    add_packed_types(module) &&
+                    add_packed_types(module) && add_tile_reader_type(module) &&
+                    add_tile_writer_type(module) &&
                     watch_finalization(Ref(PyObject_GetAttrString(module, "_begin_finalization")).get());
   return done ? 0 : -1;
 }
@@ -75,6 +78,8 @@ int traverse(PyObject* module, visitproc visit, void* arg) {
   Py_VISIT(state.packed_type);
   Py_VISIT(state.packed_iterator_type);
   Py_VISIT(state.pages_type);
+  Py_VISIT(state.tile_reader_type);
+  Py_VISIT(state.tile_writer_type);
   return 0;
 }
 
@@ -94,6 +99,8 @@ int clear(PyObject* module) {
   Py_CLEAR(state.packed_type);
   Py_CLEAR(state.packed_iterator_type);
   Py_CLEAR(state.pages_type);
+  Py_CLEAR(state.tile_reader_type);
+  Py_CLEAR(state.tile_writer_type);
   return 0;
 }
 

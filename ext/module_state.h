@@ -20,6 +20,8 @@ struct ModuleState {
   PyObject* packed_type;
   PyObject* packed_iterator_type;
   PyObject* pages_type;
+  PyObject* tile_reader_type;
+  PyObject* tile_writer_type;
 };
 
 inline ModuleState& state_of_module(PyObject* module) noexcept {

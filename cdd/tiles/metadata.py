@@ -1,0 +1,35 @@
+"""What zarr.json of an array says, once the core has checked it."""
+
+from typing import Any
+
+from cdd.dtypes import code_of, named
+
+
+class Metadata:
+    def __init__(self, json: dict[str, Any]) -> None:
+        self.shape = tuple(json["shape"])
+        self.shard = tuple(json["chunk_grid"]["configuration"]["chunk_shape"])
+        codecs = json["codecs"]
+        sharding = codecs[0]["configuration"] if codecs[0]["name"] == "sharding_indexed" else None
+        self.is_sharded = sharding is not None
+        self.tile = tuple(sharding["chunk_shape"]) if sharding else self.shard
+        self.codecs: list[dict[str, Any]] = sharding["codecs"] if sharding else codecs
+        self.index_location = sharding["index_location"] if sharding else None
+        self.data_type: str = json["data_type"]
+        self.attributes: dict[str, Any] = json["attributes"]
+        self.dimension_names: list[str | None] | None = json.get("dimension_names")
+        self.fill_value: Any = json["fill_value"]
+
+    @property
+    def dtype_code(self) -> int:
+        return code_of(named(self.data_type))
+
+    @property
+    def codec_text(self) -> str:
+        """The chain as one line: "blosc(zstd, shuffle) + crc32c"."""
+        parts = []
+        for codec in self.codecs[1:]:
+            given = codec.get("configuration", {})
+            inside = [str(given[name]) for name in ("cname", "shuffle", "level") if name in given]
+            parts.append(f"{codec['name']}({', '.join(inside)})" if inside else codec["name"])
+        return " + ".join(parts) or "raw"

@@ -1,0 +1,85 @@
+"""The door: cdd.tiles.open, and how much memory a writer will take."""
+
+import os
+from typing import Any, Literal, Unpack, overload
+
+from cdd import _cdd
+from cdd.options import check_mode
+from cdd.threads import threads
+from cdd.tiles.options import CODECS, TileOptions, check_names, for_core, resumable, shape_of
+from cdd.tiles.reader import TileReader
+from cdd.tiles.writer import TileWriter
+
+__all__ = ["CODECS", "bytes_needed", "open"]
+
+_RESUMABLE = ("shape", "memory_bytes", "durability", "codec")
+
+
+@overload
+def open(path: str | os.PathLike[str], mode: Literal["r"] = "r") -> TileReader: ...
+@overload
+def open(
+    path: str | os.PathLike[str], mode: Literal["w", "x", "a"], **options: Unpack[TileOptions]
+) -> TileWriter: ...
+def open(path: Any, mode: str = "r", **options: Any) -> TileReader | TileWriter:
+    """Opens an array of tiles: a folder that any zarr v3 reader opens too.
+
+    Modes
+        "r"  reads (the default); returns a TileReader. Also arrays that others wrote, sharded or not, with
+             the codecs blosc (zstd, lz4), zstd or none, with crc32c or without
+        "w"  writes a new array and removes what is there, if it is an array; returns a TileWriter
+        "x"  writes a new array, FileExistsError when something is there
+        "a"  goes on with an array that was closed, or left by a writer that was killed: after its last
+             readable frame at least. FileNotFoundError where there is none
+
+    Options of modes "w" and "x"
+        shape                (None, 2048, 2048): None for a dimension 0 without an end. Needed
+        dtype                NumPy's name or dtype. bool, (u)int8 to 64, float16 to 64, complex64, complex128;
+                             bfloat16 with extensions=True, since not every zarr reader has it. Needed
+        tile_shape="auto"    elements of a tile along each dimension. "auto": about 1 MiB, powers of two
+        shard_shape=None     elements of a shard, one file: multiples of the tile. None: about 256 MiB raw
+        codec="auto"         "auto": zstd level 1 on byte planes, and planes that are noise stored as they
+                             are; "blosc-zstd", "blosc-lz4", "zstd", "raw"
+        zstd_level=1         1 to 22 for "blosc-zstd", -7 to 22 for "zstd"
+        shuffle="byte"       of the blosc codecs: "byte", "bit" or "none"
+        checksum=None        a CRC-32C with each tile; None: where tiles are compressed
+        fill_value=0         of elements that were never written
+        dimension_names=None a name, or None, for each dimension: "tyx" will do
+        attrs=None           a dict of what JSON has, for zarr.json
+        shard_index="start"  shards can be read while they grow; "end": for tools that know nothing else, a
+                             shard is readable once it is full or the array closed
+        durability="batch"   what survives a power cut: "none" nothing for sure; "flush" what was there at the
+                             last flush(); "batch" also all but the last second; "always" each layer of tiles.
+                             A killed process alone loses what was not readable yet
+        memory_bytes=None    a bound for pixels and tables, see bytes_needed(). None: planes for 1.25 layers
+                             of tiles, and for a layer and a frame at least
+    Of mode "a" only shape (for the bound of dimension 0), memory_bytes, durability.
+
+    A reader sees frames once their layer of tiles (tile_shape[0] frames) is stored, at most a second after
+    that while more come, or after flush().
+
+    Raises ValueError or TypeError for wrong options, with the numbers; BlockingIOError when another writer
+    has the array; OSError from the system; FormatError, ChecksumError, TruncatedError, UnsupportedError for
+    what is no array, is damaged, or uses what cdd does not know.
+    """
+    check_mode(mode, "rwxa")
+    if mode == "r":
+        check_names(options, (), mode)
+        return TileReader(path)
+    return TileWriter(path, mode, _resume_options(options) if mode == "a" else for_core(options))
+
+
+def _resume_options(options: dict[str, Any]) -> dict[str, Any]:
+    check_names(options, _RESUMABLE, "a")
+    taken = dict(options)
+    shape = taken.pop("shape", None)
+    out = resumable(taken)
+    return out if shape is None else out | {"bound": shape_of(shape)[0]}
+
+
+def bytes_needed(**options: Unpack[TileOptions]) -> int:
+    """Bytes that a writer with these options takes for pixels, tables and the threads that encode.
+
+    With memory_bytes= the most that fits into it. ValueError where that is too little, with the least number.
+    """
+    return _cdd.tile_bytes_needed(for_core(options), threads())

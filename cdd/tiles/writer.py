@@ -1,0 +1,157 @@
+"""The writer of one array of tiles: frames and bytes in, and what became of them."""
+
+import json
+import os
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from cdd import _cdd
+from cdd.dtypes import Array, DType, buffer_dtype, dtype_of
+from cdd.tiles.metadata import Metadata
+
+
+class Progress(NamedTuple):
+    """How far a writer is. Frames count along dimension 0; seconds are those of a stage, all threads."""
+
+    received: int  # whole frames that write() and append() took
+    encoded: int  # frames whose tiles are stored
+    readable: int  # frames that a reader sees
+    durable: int  # frames that survive a power cut
+    received_bytes: int
+    stored_bytes: int
+    wasted_bytes: int  # of tiles that were stored again, since a flush had stored them half full
+    planes: int  # pieces of memory for pixels
+    planes_in_use: int
+    planes_most_in_use: int
+    stalls: int  # times that no plane was free
+    scatter_seconds: float
+    encode_seconds: float
+    commit_seconds: float
+
+    @property
+    def scatter_rate(self) -> float:
+        """Bytes a second of copying pixels to their tiles, while that is done; 0 before the first."""
+        return self.received_bytes / self.scatter_seconds if self.scatter_seconds else 0.0
+
+    @property
+    def encode_rate(self) -> float:
+        """Bytes a second of encoding and storing tiles, while that is done; 0 before the first."""
+        return self.received_bytes / self.encode_seconds if self.encode_seconds else 0.0
+
+
+class TileWriter:
+    """Made by cdd.tiles.open(path, "w", "x" or "a", ...). One thread at a time gets in, any may call."""
+
+    def __init__(self, path: str | os.PathLike[str], mode: str, options: dict[str, Any]) -> None:
+        self._path = os.fspath(path)
+        self._core = _cdd.TileWriter(self._path, mode, options)
+        metadata = Metadata(json.loads(self._core.metadata))
+        self._metadata = metadata
+        self._dtype: DType = dtype_of(metadata.dtype_code)
+
+    @property
+    def path(self) -> str:
+        return self._path
+
+    @property
+    def dtype(self) -> DType:
+        return self._dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of what was received: whole frames."""
+        return len(self), *self._metadata.shape[1:]
+
+    @property
+    def frame_shape(self) -> tuple[int, ...]:
+        return self._metadata.shape[1:]
+
+    @property
+    def tile_shape(self) -> tuple[int, ...]:
+        return self._metadata.tile
+
+    @property
+    def shard_shape(self) -> tuple[int, ...]:
+        return self._metadata.shard
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        return self._metadata.attributes
+
+    @property
+    def closed(self) -> bool:
+        return self._core.closed
+
+    def __len__(self) -> int:
+        """Whole frames received, those of an array that was gone on with included."""
+        return self.progress().received
+
+    def write(self, data: Any) -> memoryview:
+        """Takes what fits now of any bytes, half an item too, and returns a view of what did not fit.
+
+        It never waits for the disk or the codec. An empty view: all was taken. Bytes beyond a bounded shape
+        are never taken. What failed in the background is raised by the next call of any method: OSError where
+        the disk failed. Items are little-endian, in row-major order.
+        """
+        view = memoryview(data).cast("B")
+        return view[self._core.write(view) :]
+
+    def append(self, frames: npt.ArrayLike) -> None:
+        """Takes whole frames, (n, *frame_shape) or one of frame_shape, and waits where no memory is free.
+
+        Any strides and byte order; TypeError for another dtype, ValueError for another shape or for frames
+        beyond a bounded shape, before any is taken.
+        """
+        self._core.append(self._frames(frames).reshape(-1).view(np.uint8))
+
+    def _frames(self, frames: npt.ArrayLike) -> Array:
+        array = np.asarray(frames)
+        if array.dtype.newbyteorder("=") != self._dtype:
+            raise TypeError(f"frames have dtype {array.dtype}, the array {self._dtype}")
+        if array.shape != self.frame_shape and array.shape[1:] != self.frame_shape:
+            raise ValueError(f"frames have shape {array.shape}, (n, *{self.frame_shape}) is wanted")
+        if array.ndim == 0:
+            array = array.reshape(1)
+        array = np.ascontiguousarray(array, dtype=self._dtype.newbyteorder("<"))
+        return array.view(buffer_dtype(self._dtype))
+
+    def put_layer(self, tiles: Any, frames: int) -> None:
+        """Stores a layer of tiles that somebody else encoded, for GPUs: see cdd.tiles.gpu.
+
+        `tiles` are buffers as the array's codec makes them, without the checksum, in row-major order of the
+        layer's tiles; an empty one stands for fill values. `frames` of the layer count.
+        """
+        self._core.put_layer(tuple(tiles), frames)
+
+    def progress(self) -> Progress:
+        return Progress(*self._core.progress())
+
+    def flush(self) -> None:
+        """Returns when all whole frames received are readable and, unless durability is "none", durable."""
+        self._core.flush()
+
+    def close(self) -> None:
+        """flush(), then lets go of the array. ValueError where bytes of a part of a frame are left over: they
+        are dropped, after everything else was done."""
+        self._core.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Closes, and keeps what came before an exception, which goes on."""
+        try:
+            self.close()
+        except Exception:
+            if error is None:
+                raise
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return f"<cdd.tiles.TileWriter {self._path!r}, closed>"
+        return f"<cdd.tiles.TileWriter {self._path!r}, {self.shape} {self._dtype}, tiles {self.tile_shape}>"

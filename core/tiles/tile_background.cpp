@@ -1,0 +1,131 @@
+// What a writer does in the background: full layers are encoded, noted in the journal, shown to readers.
+#include <algorithm>
+
+#include "core/tiles/failures.h"
+#include "core/tiles/tile_writer.h"
+
+namespace cdd::tiles {
+namespace {
+
+using U64 = std::uint64_t;
+using namespace std::chrono_literals;
+
+constexpr auto kCommitEvery = 1s;
+constexpr auto kCommitIdleEvery = 100ms;  // where no full layer waits
+
+}  // namespace
+
+void TileWriter::start_pump() noexcept {
+  {
+    const std::lock_guard lock(state_);
+    if (is_pumping_ || head_ == tail_ || failure_ || !poison_.empty() || is_closed_) return;
+    is_pumping_ = true;
+  }
+  Jobs::shared().submit(pump_job_, strand_);
+}
+
+void TileWriter::pump() noexcept {
+  for (;;) {
+    U64 number = 0;
+    {
+      const std::lock_guard lock(state_);
+      if (head_ == tail_ || failure_ || !poison_.empty() || is_closed_) {
+        is_pumping_ = false;
+        break;
+      }
+      number = head_;
+    }
+    try {
+      encode_layer(layers_[static_cast<std::size_t>(number % layers_.size())], true);
+      const bool ends_row = (number + 1) % tiling_.shard_layers() == 0;
+      encoded_frames_ = (number + 1) * tiling_.layer_frames();
+      after_layer(encoded_frames_, ends_row);
+      const std::lock_guard lock(state_);
+      ++head_;
+    } catch (...) {
+      note_failure(std::current_exception());
+    }
+    planes_.wake();
+  }
+  planes_.wake();
+}
+
+void TileWriter::encode_layer(Layer& layer, bool whole) {
+  const Stopwatch watch(encode_ns_);
+  shards_.begin_layer(layer.number(), layer.frames());
+  encoder_->encode(layer, whole, shards_);
+  const std::vector<JournalRecord> records = shards_.take_records();
+  pending_.insert(pending_.end(), records.begin(), records.end());
+}
+
+void TileWriter::after_layer(U64 frames, bool ends_row) {
+  const std::vector<JournalRecord> records = shards_.take_records();
+  pending_.insert(pending_.end(), records.begin(), records.end());
+  journal_->append(pending_);
+  pending_.clear();
+  const auto since = Clock::now() - last_commit_;
+  const bool is_last = [&] {
+    const std::lock_guard lock(state_);
+    return tail_ - head_ <= 1;
+  }();
+  const bool always = options_.durability == Durability::Always;
+  if (!always && !ends_row && since < kCommitEvery && (!is_last || since < kCommitIdleEvery)) return;
+  const bool durable = always || options_.durability == Durability::Batch;
+  commit(frames, durable, ends_row);
+  if (!ends_row) return;
+  shards_.leave_row();
+  synced([&] { journal_->clear(); });
+}
+
+// Order matters: bytes, then the journal that names them, then what readers look at. Where the index stands
+// at the end, readers are not told of shards that are not finished.
+void TileWriter::commit(U64 frames, bool durable, bool is_finished) {
+  const Stopwatch watch(commit_ns_);
+  if (durable) {
+    synced([&] { shards_.sync(); });
+    const JournalRecord checkpoint{JournalRecord::kCheckpoint, 0, 0, 0, 0};
+    journal_->append(std::span<const JournalRecord>(&checkpoint, 1));
+    synced([&] { journal_->sync(); });
+    durable_frames_ = frames;
+  }
+  shards_.write_indexes(is_finished);
+  if (durable && is_finished) synced([&] { shards_.sync(); });
+  if (!options_.index_at_end || is_finished) {
+    publish_metadata(frames);
+    readable_frames_ = frames;
+  }
+  last_commit_ = Clock::now();
+}
+
+void TileWriter::publish_metadata(U64 frames) {
+  if (frames == published_frames_) return;
+  const std::string text = metadata_of(options_, tiling_, codec_, frames).dump();
+  files_->publish(kMetadataKey, {as_bytes(text.data()), text.size()});
+  published_frames_ = frames;
+}
+
+std::string TileWriter::metadata() const {
+  return metadata_of(options_, tiling_, codec_, frames_received()).dump();
+}
+
+TileProgress TileWriter::progress() const noexcept {
+  TileProgress out;
+  out.received_bytes = received_bytes_;
+  out.frames_received = out.received_bytes / tiling_.frame_bytes();
+  out.frames_encoded = encoded_frames_;
+  out.frames_readable = readable_frames_;
+  out.frames_durable = durable_frames_;
+  const ShardWriter::Totals totals = shards_.totals();
+  out.stored_bytes = totals.stored_bytes;
+  out.wasted_bytes = totals.wasted_bytes;
+  out.planes = planes_.count();
+  out.planes_in_use = planes_.in_use();
+  out.planes_most_in_use = planes_.most_in_use();
+  out.stalls = stalls_;
+  out.scatter_seconds = static_cast<double>(scatter_ns_.load()) * 1e-9;
+  out.encode_seconds = static_cast<double>(encode_ns_.load()) * 1e-9;
+  out.commit_seconds = static_cast<double>(commit_ns_.load()) * 1e-9;
+  return out;
+}
+
+}  // namespace cdd::tiles

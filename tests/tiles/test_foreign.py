@@ -1,0 +1,193 @@
+"""What cdd writes, read by others; and what others wrote, read by cdd."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cdd import tiles
+from tests.tiles.conftest import Readers, camera
+
+DTYPES = [
+    "bool",
+    "int8",
+    "uint8",
+    "int16",
+    "uint16",
+    "int32",
+    "uint32",
+    "int64",
+    "uint64",
+    "float16",
+    "float32",
+]
+DTYPES += ["float64", "complex64", "complex128"]
+
+
+def pixels(dtype: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    values = np.random.default_rng(3).normal(60, 9, shape)
+    if dtype.startswith("complex"):
+        return (values + 1j * values[::-1]).astype(dtype)
+    return values.astype(dtype) if dtype != "bool" else values > 60
+
+
+@pytest.mark.parametrize("codec", tiles.CODECS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_dtype_and_codec(tmp_path: Path, readers: Readers, codec: str, dtype: str) -> None:
+    frames = pixels(dtype, (11, 37, 50))
+    index: Any = "end" if dtype in ("uint8", "float32") else "start"
+    options: dict[str, Any] = {"codec": codec, "shard_index": index, "dimension_names": "tyx"}
+    with tiles.open(
+        tmp_path / "a.zarr",
+        "w",
+        shape=(None, 37, 50),
+        dtype=dtype,
+        tile_shape=(4, 16, 20),
+        shard_shape=(8, 32, 40),
+        **options,
+    ) as w:
+        for first in range(0, 11, 3):
+            w.append(frames[first : first + 3])
+    for name, read in readers.items():
+        got = read(tmp_path / "a.zarr")
+        assert got.dtype == frames.dtype, name
+        np.testing.assert_array_equal(got, frames, err_msg=name)
+
+
+@pytest.mark.parametrize("shuffle", ["byte", "bit", "none"])
+@pytest.mark.parametrize("codec,level", [("blosc-zstd", 1), ("blosc-zstd", 9), ("blosc-lz4", 1), ("auto", 1)])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float64"])
+def test_shuffles_and_levels(
+    tmp_path: Path, readers: Readers, shuffle: Any, codec: Any, level: int, dtype: str
+) -> None:
+    # Tiles beyond one block of blosc, and one that is no multiple of it.
+    frames = np.round(camera(5, 300, 211).astype(np.float64)).astype(dtype)
+    with tiles.open(
+        tmp_path / "a.zarr",
+        "w",
+        shape=(5, 300, 211),
+        dtype=dtype,
+        tile_shape=(5, 300, 211),
+        codec=codec,
+        zstd_level=level,
+        shuffle=shuffle,
+        checksum=False,
+    ) as w:
+        w.append(frames)
+    for name, read in readers.items():
+        np.testing.assert_array_equal(read(tmp_path / "a.zarr"), frames, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    "dtype,fill",
+    [("uint16", 7), ("int8", -3), ("float32", float("nan")), ("float16", 0.1), ("float64", float("-inf")),
+     ("bool", True), ("complex64", 1 - 2j), ("uint64", 2**64 - 1), ("int64", -(2**63)), ("float32", 1e-45)],
+)  # fmt: skip
+def test_fill_values_and_tiles_that_are_not_stored(
+    tmp_path: Path, readers: Readers, dtype: str, fill: Any
+) -> None:
+    frames = np.full((6, 20, 30), fill, dtype)
+    frames[5, 3, 4] = 0 if dtype == "bool" else 1
+    with tiles.open(
+        tmp_path / "a.zarr", "w", shape=(None, 20, 30), dtype=dtype, tile_shape=(2, 16, 16), fill_value=fill
+    ) as w:
+        w.append(frames)
+    for name, read in readers.items():
+        np.testing.assert_array_equal(read(tmp_path / "a.zarr"), frames, err_msg=name)
+    with tiles.open(tmp_path / "a.zarr") as r:
+        assert r.stored().tiles == 1
+        assert r.stored().absent_tiles == 11
+
+
+def test_others_see_it_grow(tmp_path: Path, foreign: Readers) -> None:
+    frames = camera(26, 40, 48)
+    path = tmp_path / "a.zarr"
+    with tiles.open(
+        path, "w", shape=(None, 40, 48), dtype="uint16", tile_shape=(4, 16, 16), shard_shape=(8, 32, 48)
+    ) as w:
+        for at in range(26):
+            w.append(frames[at])
+            if at % 3 == 0:
+                w.flush()
+                assert w.progress().readable == at + 1
+                for name, read in foreign.items():
+                    np.testing.assert_array_equal(read(path), frames[: at + 1], err_msg=f"{name} at {at}")
+
+
+def test_attributes_and_names_reach_zarr(tmp_path: Path) -> None:
+    zarr = pytest.importorskip("zarr")
+    attrs = {
+        "exposure": 0.01,
+        "channels": ["dapi", None],
+        "ümlaut": {"a": [1, [2, {"b": True}]]},
+        "big": 2**60,
+    }
+    with tiles.open(
+        tmp_path / "a.zarr", "w", shape=(None, 4, 6), dtype="uint8", tile_shape=(2, 4, 6), attrs=attrs,
+        dimension_names=("t", None, "x"),
+    ) as w:  # fmt: skip
+        w.append(np.ones((3, 4, 6), np.uint8))
+    array = zarr.open_array(str(tmp_path / "a.zarr"), mode="r")
+    assert dict(array.attrs) == attrs
+    assert array.metadata.dimension_names == ("t", None, "x")
+    with tiles.open(tmp_path / "a.zarr") as r:
+        assert r.attrs == attrs
+        assert r.dimension_names == ["t", None, "x"]
+
+
+def _written_by_zarr(path: Path, frames: np.ndarray[Any, Any], **options: Any) -> None:
+    import zarr
+
+    array = zarr.create_array(str(path), shape=frames.shape, dtype=frames.dtype, **options)
+    array[...] = frames
+
+
+@pytest.mark.parametrize("sharded", [True, False])
+@pytest.mark.parametrize("cname", ["zstd", "lz4"])
+@pytest.mark.parametrize("shuffle", ["shuffle", "bitshuffle", "noshuffle"])
+def test_blosc_of_others(tmp_path: Path, sharded: bool, cname: str, shuffle: str) -> None:
+    pytest.importorskip("zarr")
+    from zarr.codecs import BloscCodec
+
+    frames = camera(9, 120, 130)
+    options: dict[str, Any] = {
+        "chunks": (3, 60, 65),
+        "compressors": BloscCodec(cname=cname, clevel=5, shuffle=shuffle),
+    }
+    if sharded:
+        options["shards"] = (6, 120, 130)
+    _written_by_zarr(tmp_path / "a.zarr", frames, **options)
+    with tiles.open(tmp_path / "a.zarr") as r:
+        np.testing.assert_array_equal(r[...], frames)
+        np.testing.assert_array_equal(r[2:8, 50:70, 64:66], frames[2:8, 50:70, 64:66])
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "float32", "bool"])
+def test_zstd_and_raw_of_others(tmp_path: Path, dtype: str) -> None:
+    pytest.importorskip("zarr")
+    frames = pixels(dtype, (7, 20, 31))
+    _written_by_zarr(tmp_path / "z.zarr", frames, chunks=(2, 10, 16), shards=(4, 20, 32))
+    _written_by_zarr(tmp_path / "r.zarr", frames, chunks=(2, 10, 16), compressors=None)
+    _written_by_zarr(
+        tmp_path / "v.zarr", frames, chunks=(2, 10, 16), chunk_key_encoding={"name": "v2", "separator": "."}
+    )
+    for name in ("z.zarr", "r.zarr", "v.zarr"):
+        with tiles.open(tmp_path / name) as r:
+            np.testing.assert_array_equal(r[...], frames)
+
+
+def test_what_is_not_understood_says_what(tmp_path: Path) -> None:
+    pytest.importorskip("zarr")
+    from zarr.codecs import BloscCodec, GzipCodec
+
+    import cdd
+
+    frames = camera(4, 32, 32)
+    _written_by_zarr(tmp_path / "gzip.zarr", frames, chunks=(2, 16, 16), compressors=GzipCodec())
+    with pytest.raises(cdd.UnsupportedError, match="gzip"):
+        tiles.open(tmp_path / "gzip.zarr")
+    _written_by_zarr(tmp_path / "zlib.zarr", frames, chunks=(2, 16, 16), compressors=BloscCodec(cname="zlib"))
+    with tiles.open(tmp_path / "zlib.zarr") as r, pytest.raises(cdd.UnsupportedError, match="zlib") as caught:
+        r[...]
+    assert caught.value.tile is not None
