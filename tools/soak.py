@@ -28,6 +28,10 @@ STEPS: dict[str, tuple[str, dict[str, int]]] = {
     ),
     "epochs of workers": ("tests/store/test_fork_epochs.py", {"CDD_FORK_EPOCHS": 1000}),
     "signals": ("tests/store/test_signals.py", {"CDD_SIGNAL_CALLS": 100_000}),
+    "logical arrays": (
+        "tests/logical/test_crash.py",
+        {"CDD_LOGICAL_KILLS": 200, "CDD_LOGICAL_APPENDS": 1000},
+    ),
     "full disk": ("tests/store/test_full_disk.py", {"CDD_FULL_DISK_POINTS": 20}),
 }
 

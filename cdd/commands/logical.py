@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 from collections import Counter
 from pathlib import Path
@@ -34,6 +35,10 @@ def is_logical(path: str) -> bool:
         return False
     with place.open("rb") as file:
         return file.read(64).lstrip()[:1] == b"{"
+
+
+# icechunk warns on standard output that commits to a local repository need a lock; transactions have one.
+os.environ.setdefault("ICECHUNK_LOG", "error")
 
 
 def _arrays(path: str, options: argparse.Namespace) -> list[logical.Array]:
