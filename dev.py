@@ -49,7 +49,7 @@ LIBRARIES = ["libzstd-dev", "liblz4-dev", "librust-blake3-dev", "libxxhash-dev",
 LIBRARIES += ["libgtest-dev", "zlib1g-dev"]  # the tests' own
 
 
-BENCHMARKS = ("all", "gather", "kernels", "long", "read", "size", "write")
+BENCHMARKS = ("all", "gather", "kernels", "logical", "long", "read", "size", "write")
 
 # ---------------------------------------------------------------- small things
 
@@ -206,8 +206,13 @@ def lint(options: argparse.Namespace) -> None:
 def demo(options: argparse.Namespace) -> None:
     need_system()
     need_package()
+    named = options.rest[:1] and ROOT / f"examples/python/{options.rest[0]}.py"
+    if named and named.exists():
+        need_venv("demo", *(["logical"] if options.rest[0] == "logical" else []))
+        return run(VENV_PYTHON, "-P", named, *options.rest[1:])
     need_venv("demo")
     run(VENV_PYTHON, "-P", "examples/demo.py", *options.rest)
+    return None
 
 
 def bench(options: argparse.Namespace) -> None:
@@ -216,7 +221,7 @@ def bench(options: argparse.Namespace) -> None:
     named = options.rest[:1] and options.rest[0] in BENCHMARKS
     name, *rest = options.rest if named else ["read", *options.rest]
     groups = ["peers", "plots"] if name == "all" else ["peers"] if options.peers else []
-    need_venv("demo", *groups)
+    need_venv("demo", *groups, *(["logical"] if name == "logical" else []))
     if name in ("all", "gather", "kernels"):
         if distribution() and not installed(["libbenchmark-dev"]):
             apt_install(["libbenchmark-dev"])
@@ -310,9 +315,9 @@ def cross(options: argparse.Namespace) -> None:
 
 
 COMMANDS = {
-    demo: "write a book, read random windows of it, compare with NumPy memmap, zstd and LZ4",
+    demo: "write a book, read random windows of it, compare with others; or examples/python/NAME.py",
     test: "run the core's tests and the package's; further arguments go to pytest",
-    bench: "run benchmarks/read.py, or the one named: all (into docs/), gather, kernels, long, size, write",
+    bench: "run benchmarks/read.py, or the one named: all (into docs/), gather, kernels, logical, long, size",
     lint: "check formatting, types and the project's rules",
     build: "build the core, its tests and the package",
     wheel: "build a self-contained wheel into dist/, audit it, test it; further arguments go to pytest",

@@ -25,6 +25,9 @@ float64, complex64, complex128, datetime64 and timedelta64. A row has up to 7 di
 arrays.
 """
 
+import importlib
+from typing import Any
+
 try:
     from cdd._cdd import (
         CddError,
@@ -53,6 +56,16 @@ from cdd.threads import set_threads, threads, warn_of_environment
 
 warn_of_environment()
 del warn_of_environment
+
+_SYSTEMS = ("csv", "dataset", "logical", "packed", "tiles")
+
+
+def __getattr__(name: str) -> Any:
+    """cdd.tiles, cdd.logical, ...: each is imported when it is first asked for."""
+    if name in _SYSTEMS:
+        return importlib.import_module(f"cdd.{name}")
+    raise AttributeError(f"module 'cdd' has no attribute {name!r}")
+
 
 __all__ = [
     "CODECS",

@@ -231,7 +231,7 @@ def _at_path(array: "WritableArray", path: str, column: str | None) -> tuple[Mem
         _check(array, made, reader)
         return made, reader, places
     if column is not None:
-        from cdd import dataset  # type: ignore[attr-defined]
+        from cdd import dataset
 
         table = dataset.open(str(full))
         opened = table[column]

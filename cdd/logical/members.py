@@ -205,7 +205,7 @@ class Places:
         return StoreSource(reader, member.shape)
 
     def _open_dataset(self, member: Member) -> Source:
-        from cdd import dataset  # type: ignore[attr-defined]
+        from cdd import dataset
 
         opened = dataset.open(self.trust.find(member.path, member.name))
         if member.id is not None and opened.id != member.id:
