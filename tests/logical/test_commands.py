@@ -1,5 +1,8 @@
 """python -m cdd info and verify on logical arrays."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -50,3 +53,12 @@ def test_info_and_verify_of_repositories_and_stores(
     assert "no version 'none'" in capsys.readouterr().err
     assert main(["info", str(zarr.create_group(tmp_path / "empty").store.root)]) == 1
     assert "holds no logical array" in capsys.readouterr().err
+
+
+def test_the_example_runs() -> None:
+    pytest.importorskip("icechunk")
+    example = Path(__file__).parent.parent.parent / "examples" / "python" / "logical.py"
+    quiet = {**os.environ, "ICECHUNK_LOG": "error"}
+    done = subprocess.run([sys.executable, "-P", str(example)], capture_output=True, text=True, env=quiet)
+    assert done.returncode == 0, done.stderr
+    assert "all is well, 3 members" in done.stdout
