@@ -185,14 +185,17 @@ class RepoBackend(_Groups):
         self._held = ExitStack()
         _enter_lock(self._held, lock, path and repo.lock_path(path))
         try:
-            self.repository = repo.open_repository(where, trust, create)
+            self.repository = repo.open_repository(where, trust, create, virtual=True)
             self._session = repo.writing_session(self.repository, branch)
         except BaseException:
             self._held.close()
             raise
         super().__init__(self._session.store, "", trust, True)
+        self.saves_config = False  # whether virtual references were made, whose folders it names
 
     def commit(self, message: str) -> str:
+        if self.saves_config:
+            self.repository.save_config()
         if not self._session.has_uncommitted_changes:
             return str(self._session.snapshot_id)
         return repo.commit(self._session, message)

@@ -5,6 +5,7 @@ little-endian]. A member that grows gets another one; rows that were hashed are 
 """
 
 import hashlib
+import math
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -18,12 +19,14 @@ BLOCK_BYTES = 16 << 20
 MAX_DIGESTS = 1024
 
 
+def row_bytes_of(shape: tuple[int, ...], dtype: Any) -> int:
+    """Bytes of a row of an array of this shape; at least 1."""
+    return max(1, math.prod(shape[1:]) * int(np.dtype(dtype).itemsize))
+
+
 def blocks(array: Any, start: int, stop: int, most_bytes: int = BLOCK_BYTES) -> Iterator[tuple[int, Array]]:
     """(first row, rows) of anything with shape, dtype and [], in blocks."""
-    row_bytes = np.dtype(array.dtype).itemsize
-    for size in array.shape[1:]:
-        row_bytes *= size
-    step = max(1, most_bytes // max(1, row_bytes))
+    step = max(1, most_bytes // row_bytes_of(array.shape, array.dtype))
     for first in range(start, stop, step):
         yield first, np.asarray(array[first : min(first + step, stop)])
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from cdd.logical import process
 from cdd.logical.errors import ConflictError, LogicalError
@@ -67,27 +69,41 @@ def is_repository_object(where: Any) -> bool:
     return type(where).__module__.partition(".")[0] == "icechunk" and hasattr(where, "readonly_session")
 
 
-def open_repository(where: Any, trust: Trust, create: bool = False) -> Any:
-    """The repository at a path, or the one given. Virtual chunks below what `trust` allows can be read."""
+def open_repository(where: Any, trust: Trust, create: bool = False, virtual: bool = False) -> Any:
+    """The repository at a path, or the one given. Virtual chunks below what `trust` allows can be read,
+    and with `virtual` be made."""
     process.enter()
     if not isinstance(where, str):
         return where
     library = icechunk()
     storage = library.local_filesystem_storage(where)
     if create and not is_repository(where):
-        return library.Repository.create(storage)
-    config = library.Repository.fetch_config(storage)
-    containers = (config and config.virtual_chunk_containers) or {}
-    allowed = {prefix: None for prefix in containers if _is_allowed(prefix, trust)}
-    return library.Repository.open(storage, authorize_virtual_chunk_access=allowed or None)
+        library.Repository.create(storage)
+    config = library.Repository.fetch_config(storage) or library.RepositoryConfig.default()
+    places = [place if "://" in place else _folder_url(place) for place in trust.allow]
+    known = config.virtual_chunk_containers or {}
+    allowed = [prefix for prefix in known if any(prefix.startswith(place) for place in places)]
+    if virtual:
+        for place in places:
+            if place.startswith("file://") and place not in known:
+                folder = library.local_filesystem_store(str(Path(url2pathname(urlsplit(place).path))))
+                config.set_virtual_chunk_container(library.VirtualChunkContainer(place, folder))
+                allowed.append(place)
+    # 2.x has an object that says "no credentials", 1.1 takes None.
+    access = getattr(library.credentials, "LocalFileSystemAccess", None)
+    granted = {prefix: access if prefix.startswith("file://") else None for prefix in allowed}
+    return library.Repository.open(storage, config=config, authorize_virtual_chunk_access=granted or None)
 
 
-def _is_allowed(prefix: str, trust: Trust) -> bool:
-    for place in trust.allow:
-        url = place if "://" in place else f"{Path(place).resolve().as_uri()}/"
-        if prefix.startswith(url):
-            return True
-    return False
+def _folder_url(path: str) -> str:
+    return f"{Path(path).resolve().as_uri()}/"
+
+
+def container_of(repository: Any, path: str) -> str | None:
+    """The prefix of virtual chunks below which a file is; None where there is none."""
+    url = Path(path).as_uri()
+    prefixes = repository.config.virtual_chunk_containers or {}
+    return max((prefix for prefix in prefixes if url.startswith(prefix)), key=len, default=None)
 
 
 def reading_session(repository: Any, version: Version) -> Any:

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cdd import arguments
-from cdd.logical import adding, pinning
+from cdd.logical import adding, pinning, virtual
 from cdd.logical.array import Array
 from cdd.logical.digests import grown
 from cdd.logical.errors import (
@@ -208,6 +208,20 @@ class WritableArray(Array):
         shape = (end + missing, *self.shape[1:])
         self._change(self.manifest.with_regions(regions, members, shape=shape))
         return missing
+
+    def append_virtual(
+        self, path: str | os.PathLike[str], rows: int | None = None, offset: int | None = None
+    ) -> None:
+        """Appends the rows of a raw file or a .npy file to an array of a repository, without copying them.
+
+        path     of a file on this machine, below a directory of the transaction's allow=
+        rows     how many; by default all
+        offset   where they begin in a raw file, in bytes; by default 0. A .npy file says that itself
+
+        They are virtual references of icechunk, which raise when the file changed since. Readers need allow=.
+        MemberError where the file is too short or of another shape or dtype.
+        """
+        virtual.append(self, path, rows, offset)
 
     def prepare(self, rows: Any, codec: Any = None, **options: Any) -> Member:
         """The first half of an append in two commits: writes the member, which no manifest names yet."""

@@ -252,7 +252,7 @@ def test_fill_values_come_back_bit_for_bit(dtype: str, data: st.DataObject) -> N
 @pytest.mark.parametrize(
     ("dtype", "text", "value"),
     [("<f4", "NaN", math.nan), ("<f4", "-Infinity", -math.inf), ("<i2", "-7", -7), ("<f8", "0.1", 0.1),
-     ("<M8[s]", "NaT", np.datetime64("NaT")), ("|b1", "true", True), ("<f4", "0x7fc00001", math.nan)],
+     ("<M8[s]", "NaT", np.datetime64("NaT", "s")), ("|b1", "true", True), ("<f4", "0x7fc00001", math.nan)],
 )  # fmt: skip
 def test_fill_texts(dtype: str, text: str, value: Any) -> None:
     raw = {**GOOD, "dtype": dtype, "fill_value": text, "members": [], "regions": []}
