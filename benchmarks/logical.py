@@ -191,9 +191,7 @@ def of_peers(folder: Path, array: logical.Array, members: list[Any], rows: np.nd
         views.append(tensorstore.open(spec).result())
     stack = tensorstore.concat(views, axis=0)
     stores = logical.open(folder / "books.json", allow=[folder])
-    print(
-        "20 windows of 64 rows by the clock: TensorStore's concat of zarr 3 arrays, logical array of .cdd files"
-    )
+    print("20 windows of 64 rows, clock: TensorStore concat of zarr 3 arrays, logical array of .cdd files")
     ours = windows(lambda start: stores[start : start + 64])
     by_tensorstore = windows(lambda start: stack[start : start + 64].read().result())
     beside("TensorStore", "<= 0.2", by_tensorstore, ours, time.perf_counter, 1)
