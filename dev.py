@@ -25,7 +25,15 @@ from tools import cross_python
 from tools import fuzz as fuzzing
 from tools import sanitize as sanitizers
 from tools import wheel as wheels
-from tools.debian import HIGHWAY, apt_install, as_root, build_libraries, distribution, installed
+from tools.debian import (
+    HIGHWAY,
+    apt_install,
+    as_root,
+    build_libraries,
+    collect_licences,
+    distribution,
+    installed,
+)
 from tools.shell import (
     BUILD,
     DEPS,
@@ -45,8 +53,8 @@ from tools.soak import soak as run_soak
 
 HIGHWAY_MIN = (1, 2)
 CMAKE_MIN = (3, 25)
-LIBRARIES = ["libzstd-dev", "liblz4-dev", "librust-blake3-dev", "libxxhash-dev", "libtbb-dev"]
-LIBRARIES += ["libgtest-dev", "zlib1g-dev"]  # the tests' own
+WHEEL_LIBRARIES = ["libzstd-dev", "liblz4-dev", "librust-blake3-dev", "libxxhash-dev", "libtbb-dev"]
+LIBRARIES = [*WHEEL_LIBRARIES, "libgtest-dev", "zlib1g-dev"]  # the last are the tests' own
 
 
 BENCHMARKS = ("all", "gather", "kernels", "logical", "long", "read", "size", "write")
@@ -109,6 +117,16 @@ def need_highway() -> None:
         apt_install(["libhwy-dev"])
     else:
         build_libraries(HIGHWAY, DEPS)
+
+
+def need_licences() -> None:
+    """The texts that a wheel with the distribution's libraries inside must have, for setup.py."""
+    is_ours = (DEPS / "lib/cmake/hwy").exists()
+    if is_ours and not (DEPS / "share/licenses/highway").exists():
+        build_libraries(HIGHWAY, DEPS)
+    packages = [*WHEEL_LIBRARIES, *([] if is_ours else ["libhwy-dev"])]
+    collect_licences(packages, DEPS, BUILD / "licences")
+    os.environ["CDD_LICENCES"] = str(BUILD / "licences")
 
 
 # ---------------------------------------------------------------- Python packages, building
@@ -216,6 +234,9 @@ def demo(options: argparse.Namespace) -> None:
 
 
 def bench(options: argparse.Namespace) -> None:
+    if options.rest[:1] in (["-h"], ["--help"]):
+        say(f"bench [--peers] [{' | '.join(BENCHMARKS)}] [arguments]; `bench NAME --help` has those of each")
+        return None
     need_system()
     need_package()
     named = options.rest[:1] and options.rest[0] in BENCHMARKS
@@ -239,6 +260,8 @@ def wheel(options: argparse.Namespace) -> None:
     need_venv("wheel")
     say("building the wheel")
     linux = sys.platform == "linux"
+    if distribution() and not os.environ.get("CDD_VCPKG_ROOT"):
+        need_licences()
     path = build_wheel(BUILD / "raw-wheel" if linux else ROOT / "dist")
     if linux:
         path = wheels.repair(VENV_PYTHON, path, ROOT / "dist")
@@ -335,7 +358,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="dev.py", description=__doc__.splitlines()[0] if __doc__ else None)
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     for function, text in COMMANDS.items():
-        commands.add_parser(function.__name__, help=text).set_defaults(function=function)
+        # A benchmark says itself what it takes.
+        has_help = function is not bench
+        commands.add_parser(function.__name__, help=text, add_help=has_help).set_defaults(function=function)
     commands.choices["lint"].add_argument("--fix", action="store_true", help="repair what can be repaired")
     commands.choices["lint"].add_argument("--tidy", action="store_true", help="clang-tidy too")
     commands.choices["bench"].add_argument("--peers", action="store_true", help="against other stores too")

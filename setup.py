@@ -1,7 +1,8 @@
 """Builds the extension module with CMake; setuptools only packs it.
 
 Environment: CMAKE_ARGS is passed on to CMake; CDD_BUILD_DIR names a build folder to keep, which makes the
-next build incremental. Everything else is CMake's own (CMAKE_GENERATOR, CMAKE_BUILD_PARALLEL_LEVEL, ...).
+next build incremental; CDD_LICENCES a folder of texts to be packed. Everything else is CMake's own
+(CMAKE_GENERATOR, CMAKE_BUILD_PARALLEL_LEVEL, ...).
 """
 
 import os
@@ -51,6 +52,8 @@ class CMakeBuild(build_ext):
         subprocess.run(configure, check=True)
         subprocess.run(build, check=True)
         copy_licences(build_dir / "vcpkg_installed", target.parent / "licenses")
+        if given := os.environ.get("CDD_LICENCES"):
+            shutil.copytree(given, target.parent / "licenses", dirs_exist_ok=True)
 
     def python_arguments(self) -> list[str]:
         """CMake 3.25 cannot find the stable ABI's library and header itself (3.26 can)."""

@@ -1,6 +1,6 @@
 """Stored bytes at equal chunk rows: cdd's records beside zstd frames of the same raw rows.
 
-    python3 dev.py bench size [--json FILE] [--only NAME] [--rows 100000]
+    python3 dev.py bench size [--peers] [--json FILE] [--only NAME] [--rows 100000] [--chunk-rows 64,256]
 
 Records are counted whole, with their headers, hashes and checks; a frame has none of these.
 """
@@ -16,8 +16,6 @@ from report import geometric_mean, table, write
 
 import cdd
 
-CHUNK_ROWS = (64, 256)
-
 
 def cdd_bytes(array: np.ndarray, chunk_rows: int, profile: str) -> int:
     memory = cdd.Memory()
@@ -31,12 +29,30 @@ def zstd_bytes(array: np.ndarray, chunk_rows: int, level: int) -> int:
     return sum(len(compress(array[i : i + chunk_rows].tobytes())) for i in range(0, len(array), chunk_rows))
 
 
+def pcodec_bytes(array: np.ndarray, chunk_rows: int) -> int:
+    """Level 8, each feature of a chunk on its own."""
+    from pcodec import ChunkConfig, standalone
+
+    config = ChunkConfig(compression_level=8)
+    items = array.view(np.int64) if array.dtype.kind in "mM" else array
+    features = items.reshape(len(items), -1) if items.ndim < 3 else items.reshape(-1, items.shape[-1])
+    step = chunk_rows * (len(features) // max(1, len(items)))
+    return sum(
+        len(standalone.simple_compress(np.ascontiguousarray(features[i : i + step, k]), config))
+        for i in range(0, len(features), step)
+        for k in range(features.shape[1])
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="dev.py bench size", description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="only arrays with this in their name")
     parser.add_argument("--rows", type=int, default=100_000, help="of an array; zstd-19 takes its time")
+    parser.add_argument("--peers", action="store_true", help="a column of pcodec, too")
+    parser.add_argument("--chunk-rows", default="64,256", help="rows of a chunk, separated by commas")
     parser.add_argument("--json", type=Path, help="write the figures here too")
     options = parser.parse_args()
+    all_chunk_rows = [int(text) for text in options.chunk_rows.split(",")]
     figures: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
     for kind in ("lob", "series"):
         for name, array in arrays(kind, only=options.only):
@@ -48,8 +64,9 @@ def main() -> None:
                     "dense": cdd_bytes(rows, chunk_rows, "dense"),
                     "zstd-3": zstd_bytes(rows, chunk_rows, 3),
                     "zstd-19": zstd_bytes(rows, chunk_rows, 19),
+                    **({"pcodec-8": pcodec_bytes(rows, chunk_rows)} if options.peers else {}),
                 }
-                for chunk_rows in CHUNK_ROWS
+                for chunk_rows in all_chunk_rows
             }
     print(summary(figures))
     write(options.json, vars(options), figures)
@@ -58,10 +75,10 @@ def main() -> None:
 def summary(figures: dict[str, dict[str, dict[str, dict[str, float]]]]) -> str:
     """Raw bytes by stored bytes of each array, and means of how much smaller cdd is."""
     texts = []
-    columns = ("fast", "zstd-3", "dense", "zstd-19")
     for kind, sizes in figures.items():
         what = "books" if kind == "lob" else kind
-        for chunk_rows in map(str, CHUNK_ROWS):
+        for chunk_rows, first in next(iter(sizes.values())).items():
+            columns = ("fast", "zstd-3", "dense", "zstd-19", *(["pcodec-8"] if "pcodec-8" in first else []))
             ratios = {name: ratios_of(of[chunk_rows], columns) for name, of in sizes.items()}
             means = [geometric_mean(column) for column in zip(*ratios.values(), strict=True)]
             rows = [[name, *of] for name, of in ratios.items()]

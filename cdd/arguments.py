@@ -5,6 +5,7 @@ Which values go together, and what a name may be, is said where they are used.
 
 import operator
 import os
+import re
 from typing import Any
 
 import numpy as np
@@ -57,10 +58,37 @@ def text(name: str, value: Any) -> str:
 
 
 def path(value: Any, allowed: str) -> str:
-    """The path that `value` is; `allowed` says what else it could have been."""
+    """The path that `value` is; `allowed` says what else it could have been. file: URLs are paths, other URLs
+    a ValueError."""
     if not isinstance(value, str | bytes | os.PathLike):
-        raise TypeError(f"a store is opened by {allowed}, not by {shown(value)}")
-    return os.fsdecode(value)
+        way = ": its name is a path, what its read() gives is content" if hasattr(value, "read") else ""
+        raise TypeError(f"a store is opened by {allowed}, not by {shown(value)}{way}")
+    text = os.fsdecode(value)
+    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+)://", text)
+    if scheme is None:
+        return text
+    if scheme[1].lower() != "file":
+        raise ValueError(f"{shown(text)} is a URL: only paths and file: URLs are opened here")
+    host, _, rest = text[scheme.end() :].partition("/")
+    if host not in ("", "localhost"):
+        raise ValueError(f"{shown(text)} names the host {host!r}: file:///PATH is of this one")
+    from urllib.request import url2pathname  # takes as long to import as all of cdd
+
+    return url2pathname("/" + rest)
+
+
+def content(value: Any) -> memoryview | None:
+    """The bytes that `value` lends: bytes, a memoryview, an mmap and what else has a buffer of single bytes.
+    None where it has none."""
+    if isinstance(value, bytes | bytearray | memoryview):
+        return memoryview(value)
+    if isinstance(value, str | os.PathLike):
+        return None
+    try:
+        view = memoryview(value)
+    except TypeError:
+        return None
+    return view if view.ndim == 1 and view.itemsize == 1 and view.c_contiguous else None
 
 
 def dtype_option(value: npt.DTypeLike) -> DType:

@@ -92,8 +92,9 @@ def named(dtype: npt.DTypeLike) -> DType:
     return _bfloat16() if isinstance(dtype, str) and dtype == "bfloat16" else np.dtype(dtype)
 
 
-def storable(rows: npt.ArrayLike) -> tuple[int, Array]:
-    """The dtype code of `rows`, and the rows as a native C-contiguous array with a buffer."""
+def storable(rows: npt.ArrayLike) -> tuple[int, Array, int]:
+    """The dtype code of `rows`; the rows as an array with a buffer, of any strides and byte order; how many
+    bytes of each item are in reverse, 0 where the order is the machine's. Nothing is copied."""
     if type(rows) is not np.ndarray:
         if "numpy.ma" in sys.modules and isinstance(rows, np.ma.MaskedArray):
             raise TypeError("a masked array cannot be stored, its mask would be lost: store both parts")
@@ -102,9 +103,9 @@ def storable(rows: npt.ArrayLike) -> tuple[int, Array]:
     code = code_of(dtype)
     if rows.ndim == 0:
         raise ValueError("a scalar has no rows: append an array whose first dimension counts them")
-    if not dtype.isnative:
-        rows = rows.astype(dtype.newbyteorder("="))
-    if not rows.flags.c_contiguous:
-        rows = np.ascontiguousarray(rows)
-    item = buffer_dtype(dtype_of(code))
-    return code, rows if rows.dtype is item else rows.view(item)
+    native = dtype if dtype.isnative else dtype.newbyteorder("=")
+    item = buffer_dtype(native if native in _CODES else dtype_of(code))
+    if dtype.isnative:
+        return code, rows if dtype is item else rows.view(item), 0
+    swapped = item.itemsize // 2 if item.kind == "c" else item.itemsize
+    return code, rows.view(item), swapped

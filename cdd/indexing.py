@@ -92,8 +92,7 @@ def _expanded(keys: Sequence[Any], ndim: int) -> list[Any]:
                 raise IndexError("an index can have one ellipsis only")
             ellipsis = len(found)
             continue
-        if k is not None:
-            indexed += k.ndim if isinstance(k, np.ndarray) and k.dtype == bool else 1
+        indexed += dimensions(k)
         found.append(k)
     if indexed > ndim:
         raise IndexError(f"too many indices: there are {ndim} dimensions, {indexed} were indexed")
@@ -122,6 +121,13 @@ def normal(key: Any, what: str = "") -> Any:
     if array.dtype.kind in "iub":
         return array
     raise no_index(key, what)
+
+
+def dimensions(key: Any) -> int:
+    """How many dimensions of the indexed array a normal() key stands for."""
+    if key is None or key is Ellipsis:
+        return 0
+    return key.ndim if isinstance(key, np.ndarray) and key.dtype == bool else 1
 
 
 def no_index(key: Any, what: str = "") -> IndexError:

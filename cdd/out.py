@@ -9,7 +9,8 @@ from cdd.dtypes import Array, DType, buffer_dtype
 
 
 def out_buffer(out: Any, dtype: DType) -> Array:
-    """`out` as an array with a buffer: of `dtype`, or raw bytes; it shares the memory of `out`."""
+    """`out` as an array with a buffer: of `dtype`, or integers of its size where that is a time or bfloat16,
+    or raw bytes; it shares the memory of `out`."""
     if isinstance(out, np.ndarray):
         array = out
     else:
@@ -21,9 +22,10 @@ def out_buffer(out: Any, dtype: DType) -> Array:
             raise TypeError(f"out must share its memory: {type(out).__name__}.numpy() makes a copy")
         if array.ndim <= 1 and array.dtype.kind in "uiS" and array.dtype.itemsize == 1:
             return array
-    if array.dtype != dtype:
-        raise ValueError(f"out has dtype {array.dtype}, the store {dtype}")
-    return array.view(buffer_dtype(dtype))
+    item = buffer_dtype(dtype)
+    if array.dtype == dtype or (item is not dtype and array.dtype in (item, item.name.lstrip("u"))):
+        return array.view(item)
+    raise ValueError(f"out has dtype {array.dtype}, the store {dtype}")
 
 
 def out_items(out: Any, dtype: DType, shape: tuple[int, ...]) -> Array:
@@ -34,10 +36,10 @@ def out_items(out: Any, dtype: DType, shape: tuple[int, ...]) -> Array:
     item = buffer_dtype(dtype)
     if array.ndim > 1 and array.shape != shape:
         raise ValueError(f"out has shape {array.shape}, needs {shape}")
-    if array.nbytes != math.prod(shape) * item.itemsize:
-        raise ValueError(
-            f"out has {array.nbytes} bytes, needs {math.prod(shape) * item.itemsize} for {shape}"
-        )
+    needed = math.prod(shape) * item.itemsize
+    if array.nbytes != needed:
+        how = "long" if array.nbytes > needed else "short"
+        raise ValueError(f"out of {array.nbytes} bytes is too {how}: {shape} needs {needed}")
     return array.reshape(-1).view(item).reshape(shape)
 
 

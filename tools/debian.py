@@ -101,3 +101,22 @@ def build_libraries(sources: dict[str, str], prefix: Path, *switches: str) -> No
             configure = ["cmake", "-S", source, "-B", f"build-{name}", f"-DCMAKE_INSTALL_PREFIX={prefix}"]
             quietly(*configure, *common.split(), *own.split(), *switches, cwd=work)
             quietly("cmake", "--build", f"build-{name}", "--target", "install", cwd=work)
+            texts = prefix / "share/licenses" / name
+            texts.mkdir(parents=True, exist_ok=True)
+            for text in (work / name).glob("LICEN[CS]E*"):
+                shutil.copyfile(text, texts / text.name)
+
+
+def collect_licences(packages: list[str], prefix: Path, folder: Path) -> None:
+    """A text for each library whose code ends up in a wheel: of Debian's packages, and of those built into
+    `prefix`. The program ends where one is missing."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for package in packages:
+        text = Path("/usr/share/doc", package, "copyright")
+        if not text.exists():
+            fail(f"{package} has no {text}: a wheel must have the licences of what it holds")
+        shutil.copyfile(text, folder / f"{package}.txt")
+    for library in sorted((prefix / "share/licenses").glob("*")):
+        texts = [text.read_text() for text in sorted(library.iterdir())]
+        (folder / f"{library.name}.txt").write_text("\n".join(texts))

@@ -47,6 +47,9 @@ def inspect(wheel: Path) -> None:
         fail(f"{module.name} exports {', '.join(shown)}; it is to be PyInit__cdd alone")
     inside = {path.name for path in folder.glob("*.libs/*")}
     needed = re.findall(r"NEEDED.*\[(.*)\]", output("readelf", "-d", str(module)))
+    texts = {path.stem.removeprefix("lib").removesuffix("-dev") for path in folder.glob("cdd/licenses/*.txt")}
+    if bare := [name for name in inside if not any(text in name for text in texts)]:
+        fail(f"no licence in cdd/licenses of {', '.join(sorted(bare))}")
     say(f"exports PyInit__cdd alone; inside: {', '.join(inside) or 'no libraries'}; needs:"
         f" {', '.join(name for name in needed if name not in inside)}")  # fmt: skip
 

@@ -86,7 +86,7 @@ def verify(
 
     Raises what cdd.open(path) raises where the file cannot be opened.
     """
-    source = os.fsdecode(path)
+    source = _path(path)
     with Reader(source, mmap=False, max_chunk_bytes=max_chunk_bytes) as reader:
         return reader.verify(progress=progress)
 
@@ -105,10 +105,10 @@ def repair(
     the header is damaged: without it nothing can be read.
     """
     max_chunk_bytes = arguments.size("max_chunk_bytes", max_chunk_bytes, 1, (1 << 63) - 1)
-    source = os.fsdecode(path)
+    source = _path(path)
     if output is None:
         output = str(Path(source).with_suffix("")) + ".repaired.cdd"
-    target = os.fsdecode(output)
+    target = _path(output)
     if _is_same_file(source, target):
         raise ValueError(f"repair() writes a new file: {target!r} is the damaged one")
     rows, chunks, complete, lost = _cdd.repair(source, target, overwrite, max_chunk_bytes)
@@ -137,13 +137,13 @@ def truncate(
         chunks = chunks or 0
         with Reader(path, mmap=False) as reader:
             if not 0 <= chunks <= reader.nchunks:
-                raise IndexError(f"{os.fsdecode(path)} has {reader.nchunks} chunks, not {chunks}")
+                raise IndexError(f"{_path(path)} has {reader.nchunks} chunks, not {chunks}")
             rows = reader.chunk_infos[chunks - 1].stop if chunks else 0
     rows = arguments.index("rows", rows)
     if not 0 <= rows < 1 << 63:  # of more the core would take the low bits
         raise IndexError(f"{rows} rows cannot be kept")
     source, target, replace = _target(path, output, overwrite)
-    refuse_hidden_chunks(source, os.fsdecode(path))
+    refuse_hidden_chunks(source, _path(path))
     _cdd.truncate(source, target, replace, rows)
     return rows
 
@@ -165,8 +165,12 @@ def compact(
     """
     source, target, replace = _target(path, output, overwrite)
     in_place = output is None
-    refuse_hidden_chunks(source, os.fsdecode(path))
+    refuse_hidden_chunks(source, _path(path))
     return _cdd.compact(source, target, replace, in_place, {"profile": "dense", **options})
+
+
+def _path(name: Name) -> str:
+    return arguments.path(name, "a path")
 
 
 def _is_same_file(a: str, b: str) -> bool:
@@ -178,5 +182,5 @@ def _is_same_file(a: str, b: str) -> bool:
 
 def _target(path: Name, output: Name | None, overwrite: bool) -> tuple[str, str, bool]:
     """(source, target, whether the target may be there); through links, which are not to be replaced."""
-    source = os.path.realpath(os.fsdecode(path))
-    return (source, source, True) if output is None else (source, os.fsdecode(output), overwrite)
+    source = os.path.realpath(_path(path))
+    return (source, source, True) if output is None else (source, _path(output), overwrite)

@@ -5,7 +5,7 @@ from typing import Any, Literal, Unpack, overload
 import numpy as np
 import numpy.typing as npt
 
-from cdd import _cdd
+from cdd import _cdd, arguments
 from cdd.dtypes import Array
 from cdd.options import ReaderOptions, WriterOptions, check_mode, check_names
 from cdd.store.reader import Out, Reader, Source
@@ -20,7 +20,8 @@ def open(source: Source, mode: Literal["r"] = "r", **options: Unpack[ReaderOptio
 @overload
 def open(source: Target, mode: Literal["w", "x", "a"], **options: Unpack[WriterOptions]) -> Writer: ...
 def open(source: Any, mode: str = "r", **options: Any) -> Reader | Writer:
-    """Opens a store: a path, a cdd.Memory, or (mode "r") bytes that hold a whole cdd file.
+    """Opens a store: a path or a file: URL, a cdd.Memory, or (mode "r") bytes that hold a whole cdd file, as
+    bytes, an mmap.mmap and whatever else has a buffer lends them.
 
     Modes
         "r"  reads (the default); returns a Reader
@@ -75,7 +76,7 @@ def open(source: Any, mode: str = "r", **options: Any) -> Reader | Writer:
     check_names(mode, options)
     if mode == "r":
         return Reader(source, **options)
-    if isinstance(source, bytes | bytearray | memoryview):
+    if not isinstance(source, _cdd.Memory) and arguments.content(source) is not None:
         raise TypeError("bytes can only be read: write to a path or a cdd.Memory")
     return Writer(source, mode, **options)
 
@@ -86,6 +87,8 @@ def save(path: Target, array: npt.ArrayLike, **options: Any) -> None:
     array = np.asanyarray(array)
     if array.ndim == 0:
         raise ValueError("a scalar has no rows: save an array whose first dimension counts them")
+    if 0 in array.shape[1:]:
+        raise ValueError(f"an array of shape {array.shape} has no items in its rows: it cannot be saved")
     options = {"dtype": array.dtype, "row_shape": array.shape[1:], **options}
     with Writer(path, "w", **{"visible": "close", **options}) as writer:
         writer.append(array)

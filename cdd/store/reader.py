@@ -1,7 +1,9 @@
 """The reading side: Reader is an array whose rows come from one store."""
 
 import math
+import mmap
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -24,10 +26,11 @@ from cdd.store.parts import read_part, row_part
 
 __all__ = ["ChunkInfo", "Contents", "Reader", "Source"]
 
-Contents = bytes | bytearray | memoryview
+Contents = bytes | bytearray | memoryview | mmap.mmap
 Source = str | os.PathLike[str] | os.PathLike[bytes] | _cdd.Memory | Contents
 Out = TypeVar("Out")
 
+_WARN_BYTES = 1 << 30  # of rows that become one array
 Snapshot = tuple[str, int, int, str]  # id, chunks, rows, digest of the index
 _GATHER_ROWS = 1 << 20  # of one call that picks single rows
 
@@ -63,6 +66,7 @@ class Reader(Opened, _cdd.Rows):
 
     _kind = "reader"
     _core: _cdd.Reader
+    _has_warned = False
 
     def __init__(self, source: Source, **options: Unpack[ReaderOptions]) -> None:
         check_names("r", options)
@@ -70,18 +74,26 @@ class Reader(Opened, _cdd.Rows):
 
     def _open(self, source: Source, options: dict[str, Any], as_of: Snapshot | None) -> None:
         held: str | _cdd.Memory | Contents
-        if isinstance(source, _cdd.Memory | bytes | bytearray | memoryview):
-            if options.get("mmap"):
-                raise ValueError("mmap is for files: what is in memory is read where it is")
+        if isinstance(source, _cdd.Memory):
             held, self._path = source, None
+        elif (content := arguments.content(source)) is not None:
+            held, self._path = source if isinstance(source, bytes) else content, None
         else:
             held = self._path = arguments.path(source, "a path, bytes that hold a store, or a cdd.Memory")
+        if self._path is None and options.get("mmap"):
+            raise ValueError("mmap is for files: what is in memory is read where it is")
         # A copy may be unpickled in another working directory.
         self._source = held if self._path is None else str(Path(self._path).absolute())
         self._options = options
         given = options if as_of is None else {**options, "as_of": as_of}
         self._opened = self._path and _identity(self._source)
-        self._core = _cdd.Reader(held, given)
+        try:
+            self._core = _cdd.Reader(held, given)
+        except _cdd.FormatError as error:
+            if isinstance(held, bytes) and 0 < len(held) < 4096 and held.isascii() and b"\0" not in held:
+                hint = "bytes are a store's content when reading: os.fsdecode() makes a path of a name"
+                error.args = (f"{error}; {hint}",)
+            raise
         while self._path and (now := _identity(self._source)) != self._opened:  # replaced meanwhile
             self._opened = now
             self._core.close()
@@ -224,8 +236,13 @@ class Reader(Opened, _cdd.Rows):
         return keys.get(keys.Rows(self.shape, self.dtype.itemsize, self._take), key)
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
+        """All rows. ResourceWarning, once, where that is more than 1 GiB: most who ask do not mean it."""
         if copy is False:
             raise ValueError("a store's rows cannot become an array without a copy")
+        if self.nbytes > _WARN_BYTES and not self._has_warned:
+            self._has_warned = True
+            text = f"all {self.nbytes:,} bytes of {self._name} become an array: r[a:b] reads a part"
+            warnings.warn(text, ResourceWarning, stacklevel=2)
         rows = self._rows(0, self._core.rows)
         return rows if dtype is None else rows.astype(dtype, copy=False)
 

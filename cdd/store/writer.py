@@ -52,7 +52,7 @@ class Writer(Opened):
 
     def append(self, rows: npt.ArrayLike) -> None:
         """Adds rows, an array of shape (n, *row_shape) with any n, strides and byte order: all of them or
-        none.
+        none. Rows that do not stand one after the other in memory are copied a piece at a time.
 
         The first rows fix dtype and row shape unless they were given. Rows that do not fill a chunk wait in
         memory until more come, or for flush() or close(). No other thread may change the array meanwhile.
@@ -60,14 +60,14 @@ class Writer(Opened):
         Raises TypeError for a dtype that no store can hold, ValueError for another dtype or row shape than
         the store's, a value that float16 cannot hold, or a closed writer, and OSError when the disk is full.
         """
-        code, array = storable(rows)
+        code, array, swapped = storable(rows)
         layout = self._core.layout
         if layout is not None and array.ndim and array.shape == layout[1]:
             raise ValueError(
                 f"append takes rows of shape {arguments.shape_of_rows(layout[1])}, not one of "
                 f"{array.shape}: append it as rows[None]"
             )
-        self._core.append(code, array)
+        self._core.append(code, array, swapped)
 
     def flush(self) -> None:
         """Writes the rows that wait, as a chunk of their own, and returns when all rows are on the disk.

@@ -10,7 +10,7 @@ import numpy as np
 
 from cdd import _cdd
 from cdd.dtypes import Array, DType, buffer_dtype, dtype_of
-from cdd.indexing import Run, _dimensions, _normal, run_of
+from cdd.indexing import Run, dimensions, normal, run_of
 from cdd.out import out_items
 from cdd.tiles.metadata import Metadata
 
@@ -140,8 +140,8 @@ class TileReader:
 
     def _keys(self, key: Any) -> list[Any]:
         """One key a dimension, and None where there is to be a new one."""
-        given = [_normal(k) for k in (key if isinstance(key, tuple) else (key,))]
-        indexed = sum(_dimensions(k) if not _is_mask(k) else k.ndim for k in given)
+        given = [normal(k) for k in (key if isinstance(key, tuple) else (key,))]
+        indexed = sum(dimensions(k) for k in given)
         if indexed > self.ndim:
             raise IndexError(
                 f"too many indices: the array has {self.ndim} dimensions, {indexed} were indexed"

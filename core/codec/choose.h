@@ -56,6 +56,8 @@ class Chooser {
   // Throws InvalidArgument where a cast to float16 is asked for and cannot hold these rows; encode() would
   // then throw too, whatever other rows they come with.
   void check_rows(Bytes rows, std::uint64_t n_rows) const;
+  // Whether it may throw.
+  bool casts() const noexcept { return !lossless_; }
 
   struct Chunk {
     Bytes rows;

@@ -137,12 +137,13 @@ void Reader::read_windows(std::span<const std::uint64_t> starts, std::uint64_t r
   cells = checked(cells);
   const std::uint64_t row_bytes = cells_bytes(layout(), cells);
   std::uint64_t all_rows = 0;
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = ~std::uint64_t{0};
   if (!checked_mul(starts.size(), rows, &all_rows) || !checked_mul(all_rows, row_bytes, &bytes) ||
       bytes != out.size()) {
     fail(ErrorCode::InvalidArgument,
-         "%zu windows of %llu rows of %llu bytes do not fit a buffer of %zu bytes", starts.size(),
-         static_cast<unsigned long long>(rows), static_cast<unsigned long long>(row_bytes), out.size());
+         "a buffer of %zu bytes is too %s for %zu windows of %llu rows of %llu bytes", out.size(),
+         out.size() > bytes ? "long" : "short", starts.size(), static_cast<unsigned long long>(rows),
+         static_cast<unsigned long long>(row_bytes));
   }
   if (all_rows == 0) return;
   std::vector<Piece> pieces;

@@ -128,10 +128,10 @@ void Reader::read_into(RowRange range, MutableBytes out, const Cells* cells) con
   check_range(range);
   cells = checked(cells);
   const std::uint64_t row_bytes = cells_bytes(layout(), cells);
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = ~std::uint64_t{0};
   if (!checked_mul(range.count, row_bytes, &bytes) || bytes != out.size()) {
-    fail(ErrorCode::InvalidArgument, "%llu rows of %llu bytes do not fit a buffer of %zu bytes",
-         ull{range.count}, ull{row_bytes}, out.size());
+    fail(ErrorCode::InvalidArgument, "a buffer of %zu bytes is too %s for %llu rows of %llu bytes",
+         out.size(), out.size() > bytes ? "long" : "short", ull{range.count}, ull{row_bytes});
   }
   if (range.count == 0) return;
   const bool is_large = range.count >= kParallelBytes / layout_.row_bytes() && threads() > 1;

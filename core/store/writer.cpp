@@ -176,20 +176,31 @@ void Writer::whole_or_nothing(Work&& work) {
 }
 
 void Writer::append(const RowLayout& layout, Bytes rows, std::uint64_t n_rows) {
+  append_rows(layout, {rows, layout.row_bytes()}, n_rows);
+}
+
+void Writer::append(const RowLayout& layout, const StridedRows& rows) {
+  append_rows(layout, {rows, layout.row_bytes()}, rows.rows);
+}
+
+void Writer::append_rows(const RowLayout& layout, RowSource rows, std::uint64_t n_rows) {
   const auto locked = lock();
   check_usable();
   if (n_rows == 0 && !layout_.is_set()) return;  // no rows decide nothing
   if (n_rows == 0) return fix_layout(layout);
   const std::uint64_t total = tail_rows_ + n_rows;
-  const bool is_large = rows.size() >= kParallelBytes && threads() > 1;
+  const bool is_large = n_rows >= kParallelBytes / layout.row_bytes() && threads() > 1;
+  const std::uint64_t group_bytes = rows.is_copied() ? RowSource::kPieceBytes : kGroupBytes;
   whole_or_nothing([&] {
     fix_layout(layout);
-    chooser_->check_rows(rows, n_rows);
+    if (chooser_->casts())
+      rows.in_pieces(n_rows, [&](Bytes some, std::uint64_t count) { chooser_->check_rows(some, count); });
     std::uint64_t done = 0;
     while (total - done >= sizer_->rows()) {
       const std::uint32_t count = sizer_->rows();
       // A chunk that begins in the tail is put together first.
-      const std::uint32_t chunks = is_large && done >= tail_rows_ ? chunks_at_once(total - done) : 1;
+      const std::uint32_t chunks =
+          is_large && done >= tail_rows_ ? chunks_at_once(total - done, group_bytes) : 1;
       if (chunks > 1) {
         done += encode_group(take(rows, done, std::uint64_t{chunks} * count), count, chunks);
       } else if (encode_sized(take(rows, done, count), count)) {
@@ -203,7 +214,8 @@ void Writer::append(const RowLayout& layout, Bytes rows, std::uint64_t n_rows) {
     if (done == 0) {
       // take() may have lengthened it for a chunk that was refused.
       tail_.resize(static_cast<std::size_t>(tail_rows_ * layout_.row_bytes()));
-      tail_.insert(tail_.end(), rows.begin(), rows.end());
+      const Bytes all = rows.at(0, n_rows);
+      tail_.insert(tail_.end(), all.begin(), all.end());
     } else {
       const Bytes rest = take(rows, done, total - done);
       std::vector<std::byte> tail(rest.begin(), rest.end());
@@ -217,17 +229,16 @@ void Writer::append(const RowLayout& layout, Bytes rows, std::uint64_t n_rows) {
 
 // Rows [first, first + count) of the tail followed by `rows`, in one piece: where they begin in the tail and
 // end in `rows`, the tail is lengthened by a copy.
-Bytes Writer::take(Bytes rows, std::uint64_t first, std::uint64_t count) {
+Bytes Writer::take(RowSource& rows, std::uint64_t first, std::uint64_t count) {
   const std::size_t row_bytes = layout_.row_bytes();
-  const auto begin = static_cast<std::size_t>(first * row_bytes);
-  const auto bytes = static_cast<std::size_t>(count * row_bytes);
-  const auto own = static_cast<std::size_t>(tail_rows_ * row_bytes);
-  if (begin >= own) return rows.subspan(begin - own, bytes);
-  if (begin + bytes > tail_.size()) {
-    const Bytes more = rows.subspan(tail_.size() - own, begin + bytes - tail_.size());
+  if (first >= tail_rows_) return rows.at(first - tail_rows_, count);
+  const std::uint64_t held = tail_.size() / row_bytes;
+  if (first + count > held) {
+    const Bytes more = rows.at(held - tail_rows_, first + count - held);
     tail_.insert(tail_.end(), more.begin(), more.end());
   }
-  return Bytes(tail_).subspan(begin, bytes);
+  return Bytes(tail_).subspan(static_cast<std::size_t>(first * row_bytes),
+                              static_cast<std::size_t>(count * row_bytes));
 }
 
 // Where the next record goes in records_, those that are too many written.
@@ -244,9 +255,9 @@ void Writer::encode(Bytes rows, std::uint32_t n_rows) {
 }
 
 // How many chunks of the next `rows` rows neither the chooser nor the sizer wants to see one by one.
-std::uint32_t Writer::chunks_at_once(std::uint64_t rows) const {
+std::uint32_t Writer::chunks_at_once(std::uint64_t rows, std::uint64_t most_bytes) const {
   const std::uint64_t chunk_rows = sizer_->rows();
-  const std::uint64_t most = std::max<std::uint64_t>(1, kGroupBytes / (chunk_rows * layout_.row_bytes()));
+  const std::uint64_t most = std::max<std::uint64_t>(1, most_bytes / (chunk_rows * layout_.row_bytes()));
   return static_cast<std::uint32_t>(
       std::min<std::uint64_t>({most, rows / chunk_rows, sizer_->ahead(), chooser_->ahead(sizer_->rows())}));
 }

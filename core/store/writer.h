@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/strided.h"
 #include "core/codec/choose.h"
 #include "core/storage/file.h"
 #include "core/store/chunk_sizer.h"
@@ -43,6 +44,9 @@ class Writer {
 
   // Adds n_rows rows of `layout`, all of them or none. Throws InvalidArgument when layout is not the store's.
   void append(const RowLayout& layout, Bytes rows, std::uint64_t n_rows);
+  // The same for rows that do not stand one after the other: copied in pieces of 4 MB, or of
+  // one chunk where that is longer.
+  void append(const RowLayout& layout, const StridedRows& rows);
 
   // Writes the rows that do not fill a chunk as one, and makes all durable (Durability::None: only writes).
   void flush();
@@ -70,13 +74,14 @@ class Writer {
   std::unique_lock<std::mutex> lock() const;
   void check_usable() const;
   void fix_layout(const RowLayout& layout);
-  Bytes take(Bytes rows, std::uint64_t first, std::uint64_t count);
+  void append_rows(const RowLayout& layout, RowSource rows, std::uint64_t n_rows);
+  Bytes take(RowSource& rows, std::uint64_t first, std::uint64_t count);
   std::size_t next_record();
   void encode(Bytes rows, std::uint32_t n_rows);
   bool encode_sized(Bytes rows, std::uint32_t n_rows);
   bool keep_if_sized();
   std::uint64_t encode_group(Bytes rows, std::uint32_t n_rows, std::uint32_t n_chunks);
-  std::uint32_t chunks_at_once(std::uint64_t rows) const;
+  std::uint32_t chunks_at_once(std::uint64_t rows, std::uint64_t most_bytes) const;
   void add_pending(const EncodedChunk& chunk, std::size_t record_offset, std::uint32_t n_rows);
   void write_pending(bool last);
   void write_tail();

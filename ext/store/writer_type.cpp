@@ -3,7 +3,8 @@
 //     def __init__(self, target: str | Memory, mode: str, options: dict)    ext/options.h
 //     rows, chunks: int;  layout: (dtype code, dims) | None;  user_meta: bytes;  id: str;  closed: bool
 //     cast_error: (largest absolute, largest relative)
-//     def append(self, dtype_code: int, rows: Buffer) -> None      first dimension: the rows
+//     def append(self, dtype_code: int, rows: Buffer, swap_bytes: int) -> None
+//         first dimension: the rows; any strides; swap_bytes: so many of each item are in reverse, 0 for none
 //     def flush(self) -> None
 //     def close(self) -> None
 //     def give_up(self) -> None         closes without writing; with visible="close" what was there stays
@@ -121,20 +122,38 @@ void writer_dealloc(PyObject* self) {
   free_object(self);
 }
 
+// The rows of a buffer, which may be strided.
+StridedRows strided_rows(const Py_buffer& view, const RowLayout& layout, std::size_t swap_bytes) {
+  StridedRows rows;
+  rows.first = as_bytes(static_cast<const void*>(view.buf));
+  rows.rows = static_cast<std::uint64_t>(view.shape[0]);
+  rows.row_stride = view.strides[0];
+  rows.ndim = layout.dims().size();
+  for (std::size_t i = 0; i < rows.ndim; ++i) {
+    rows.dims[i] = layout.dims()[i];
+    rows.strides[i] = view.strides[i + 1];
+  }
+  rows.item_bytes = layout.item_bytes();
+  rows.swap_bytes = swap_bytes;
+  return rows;
+}
+
 PyObject* writer_append(PyObject* self, PyObject* const* args, Py_ssize_t count) {
-  if (count != 2) {
-    PyErr_Format(PyExc_TypeError, "append takes 2 arguments, got %zd", count);
+  if (count != 3) {
+    PyErr_Format(PyExc_TypeError, "append takes 3 arguments, got %zd", count);
     return nullptr;
   }
   const long code = PyLong_AsLong(args[0]);
-  if (code == -1 && PyErr_Occurred() != nullptr) return nullptr;
+  const long swap_bytes = PyErr_Occurred() == nullptr ? PyLong_AsLong(args[2]) : 0;
+  if (PyErr_Occurred() != nullptr) return nullptr;
   Buffer rows;
-  if (!rows.acquire(args[1], PyBUF_ND)) return nullptr;
+  if (!rows.acquire(args[1], PyBUF_STRIDES)) return nullptr;
   const Py_buffer& view = rows.view();
   if (view.ndim < 1) {
     PyErr_SetString(PyExc_ValueError, "rows need a first dimension: one row is appended as row[None]");
     return nullptr;
   }
+  const bool is_plain = swap_bytes == 0 && PyBuffer_IsContiguous(&view, 'C') != 0;
   const bool done = without_gil(state_of(self), cast(self)->filename, [&] {
     const RowLayout layout =
         layout_of(static_cast<int>(code), view.shape + 1, static_cast<std::size_t>(view.ndim) - 1);
@@ -143,7 +162,11 @@ PyObject* writer_append(PyObject* self, PyObject* const* args, Py_ssize_t count)
       fail(ErrorCode::InvalidArgument, "%llu rows of %u bytes are not the buffer's %zu",
            static_cast<unsigned long long>(n_rows), layout.row_bytes(), rows.bytes().size());
     }
-    cast(self)->core->append(layout, rows.bytes(), n_rows);
+    if (is_plain) {
+      cast(self)->core->append(layout, rows.bytes(), n_rows);
+    } else {
+      cast(self)->core->append(layout, strided_rows(view, layout, static_cast<std::size_t>(swap_bytes)));
+    }
   });
   if (!done) return nullptr;
   Py_RETURN_NONE;
