@@ -126,12 +126,23 @@ class Writer:
     def give_up(self) -> None: ...
 
 CsvCoreOptions = tuple[Any, ...]  # of cdd.packed.options.Options.core()
+CsvWhere = tuple[bool, bool, int, int, int, int, int]  # begun, header, lines, rows, skipped, offset, columns
+CsvColumn = tuple[str, Pages, Pages | None, Pages | None, int, int]  # type, values, text, validity, nulls, mask
 PackedCsv = tuple[
     Pages | None, int, int, int, int
 ]  # memory unless it was given, rows, columns, bytes, skipped
 
 def csv_pack(text: Buffer, options: CsvCoreOptions, out: Buffer | None, /) -> PackedCsv: ...
 def csv_head(text: Buffer, options: CsvCoreOptions, rows: int, /) -> PackedCsv: ...
+def csv_columns(
+    text: Buffer,
+    options: CsvCoreOptions,
+    types: tuple[str, ...] | None,
+    masks: tuple[int, ...] | None,
+    last: bool,
+    where: CsvWhere,
+    /,
+) -> tuple[list[str], list[CsvColumn], int, int, CsvWhere]: ...
 def csv_count(text: Buffer, options: CsvCoreOptions, /) -> int: ...
 def packed_pack(rows: Iterable[Sequence[str | bytes]], out: Buffer | None, /) -> PackedCsv: ...
 

@@ -1,6 +1,8 @@
 """CSV text: parsed at gigabytes a second into packed rows and arrays.
 
     p = cdd.csv.pack("trades.csv")     # cdd.packed.Packed: rows as tuples of str, p.names, p.column("price")
+    c = cdd.csv.read("trades.csv")     # typed columns: c["price"] is a NumPy array, c.types
+    for c in cdd.csv.batches("huge.csv", rows=1_000_000): ...   # columns of some rows after the other
     cdd.csv.count("trades.csv")        # rows
 
 A source is a path (.gz and .zst are decompressed), "-" for standard input, bytes or any buffer, or a file
@@ -25,15 +27,18 @@ Rows are those of csv.reader: LF, CRLF and a lone CR end them outside quotes and
 mark at the start is passed over; UTF-16 is UnsupportedError.
 """
 
+from collections.abc import Iterator
 from typing import Any, Unpack
 
 from cdd import _cdd
-from cdd.arguments import flag, shown
+from cdd.arguments import flag, shown, size
+from cdd.packed.columns import Columns
 from cdd.packed.options import CsvOptions, Options, options_of
 from cdd.packed.rows import Packed
+from cdd.packed.reading import batches_of, columns_of
 from cdd.packed.sources import Source, whole
 
-__all__ = ["count", "pack"]
+__all__ = ["batches", "count", "pack", "read"]
 
 
 def pack(
@@ -52,6 +57,43 @@ def pack(
     pages, _, _, size, _ = _cdd.csv_pack(text, chosen.core(), out)
     buffer = memoryview(out).cast("B")[:size] if pages is None else pages
     return Packed(buffer, "header", flag("header", header))
+
+
+def read(source: Source, types: Any = None, *, header: bool = True, **options: Unpack[CsvOptions]) -> Columns:
+    """The text as typed columns.
+
+    types    types by name or number, a sequence of them, or one for all columns: "bool" (true and false in any
+             case), "int64", "uint64", "float64", "datetime64[ns]" (ISO 8601), "epoch[s]" to "epoch[ns]"
+             (numbers of that unit since 1970, as datetime64[ns]), "text". What is not given is found over all
+             rows, the first of bool, int64, uint64, float64, datetime64[ns] and text that every field is of.
+             007, +1, nan and numbers of more than 19 digits are text then, and so is a whole number that
+             float64 does not hold exactly.
+    header   whether the first row has the names; without one they are "0", "1", ...
+
+    An empty field is null in every column but text. Raises FormatError with .row, .field, .offset for a field
+    that is not of the type given.
+    """
+    text, chosen = _text(source, options)
+    return columns_of(text, types, chosen, flag("header", header))
+
+
+def batches(
+    source: Source,
+    types: Any = None,
+    *,
+    rows: int = 1_000_000,
+    header: bool = True,
+    **options: Unpack[CsvOptions],
+) -> Iterator[Columns]:
+    """Columns of about `rows` rows after the other, for text larger than memory. One batch is in memory, and
+    as much of the text.
+
+    Types that are not given are found over all rows where the source can be read twice (a path, a buffer, a
+    file object that seeks); of a pipe they are those of the first batch, and a later field that is not of its
+    type raises FormatError.
+    """
+    chosen = options_of(options)
+    return batches_of(source, types, chosen, flag("header", header), size("rows", rows, 1, 1 << 40))
 
 
 def count(source: Source, *, header: bool = True, **options: Unpack[CsvOptions]) -> int:

@@ -45,6 +45,7 @@ PyMethodDef methods[] = {
     {"compact", cdd::ext::compact, METH_VARARGS, nullptr},
     {"csv_pack", cdd::ext::csv_pack, METH_VARARGS, nullptr},
     {"csv_head", cdd::ext::csv_head, METH_VARARGS, nullptr},
+    {"csv_columns", cdd::ext::csv_columns, METH_VARARGS, nullptr},
     {"csv_count", cdd::ext::csv_count, METH_VARARGS, nullptr},
     {"packed_pack", cdd::ext::packed_pack, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},

@@ -1,0 +1,223 @@
+"""CSV text into typed columns: all of it, or in batches through a buffer that is used again."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from cdd import _cdd
+from cdd.packed.columns import TYPES, Column, Columns, wanted_types
+from cdd.packed.options import Options
+from cdd.packed.rows import Packed
+from cdd.packed.sources import Source, checked, is_pipe, opened, whole
+
+if TYPE_CHECKING:
+    from cdd._cdd import CsvWhere
+
+ALL_TYPES = (1 << len(TYPES)) - 1
+WINDOW_BYTES = 16 << 20
+
+
+def start(header: bool) -> CsvWhere:
+    return (False, header, 0, 0, 0, 0, 0)
+
+
+def first_row(text: Any, options: Options) -> tuple[str, ...]:
+    """The fields of the first row, () where there is none."""
+    pages, rows, *_ = _cdd.csv_head(text, replace(options, columns=()).core(), 1)
+    return Packed(pages, "header", False)[0] if pages is not None and rows else ()
+
+
+def names_of(text: Any, options: Options, header: bool) -> tuple[str, ...]:
+    """Names of the columns that are wanted."""
+    row = first_row(text, options)
+    names = row if header else tuple(map(str, range(len(row))))
+    return tuple(names[i] for i in options.columns) if options.columns else names
+
+
+def columns_of(text: Any, types: Any, options: Options, header: bool) -> Columns:
+    names = names_of(text, options, header)
+    _, columns, rows, _, _ = _cdd.csv_columns(text, options.core(), wanted_types(types, names), None, True, start(header))
+    if not columns:  # nothing but a header, or nothing
+        columns = []
+        names = names if header else ()
+    return Columns(names, [Column(column) for column in columns], rows)
+
+
+class Windows:
+    """Text in a buffer that is used again: what was not consumed moves to the front, more is read behind it."""
+
+    def __init__(self, file: Any, source: Any, window_bytes: int) -> None:
+        self._file, self._source = file, source
+        self._buffer = bytearray(window_bytes)
+        self._view = memoryview(self._buffer)
+        self._filled = 0
+        self.last = False
+        self.read = 0  # bytes so far
+
+    def more(self) -> memoryview:
+        """The text at hand, with more of the file where there was room; a larger buffer where there was none."""
+        if self._filled == len(self._buffer):
+            larger = bytearray(2 * len(self._buffer))
+            larger[: self._filled] = self._buffer
+            self._view.release()
+            self._buffer, self._view = larger, memoryview(larger)
+        while not self.last and self._filled < len(self._buffer):
+            count = self._fill()
+            self.last = count == 0
+            self._filled += count
+            self.read += count
+        return self._view[: self._filled]
+
+    def _fill(self) -> int:
+        room = self._view[self._filled :]
+        if hasattr(self._file, "readinto"):
+            return int(self._file.readinto(room) or 0)
+        chunk = checked(self._file.read(min(len(room), 1 << 20)), self._source)
+        room[: len(chunk)] = chunk
+        return len(chunk)
+
+    def consume(self, count: int) -> None:
+        left = self._filled - count
+        if count and left:
+            self._view[:left] = bytes(self._view[count : self._filled])
+        self._filled = left
+
+
+def open_source(source: Source, module: Any = None) -> tuple[Any, Callable[[], None]]:
+    """A file object of bytes, and what closes it where it is ours."""
+    if module is not None:
+        return io.BytesIO(whole(source, module)), lambda: None  # type: ignore[arg-type]
+    if is_pipe(source):
+        return sys.stdin.buffer, lambda: None
+    if isinstance(source, str | os.PathLike):
+        file = opened(source)
+        return file, file.close
+    if hasattr(source, "read"):
+        return source, lambda: None
+    return io.BytesIO(source), lambda: None
+
+
+class Reading:
+    """One source of text, read in windows; twice where types are to be found and it can be."""
+
+    def __init__(self, source: Source, types: Any, options: Options, header: bool) -> None:
+        self._source = source
+        self._file, self.close = open_source(source, options.module)
+        self._start = self._file.tell() if _seeks(self._file) else None
+        self._header = header
+        self._windows = Windows(self._file, source, WINDOW_BYTES)
+        view = self._windows.more()
+        row = first_row(view, options)
+        view.release()
+        if options.names:
+            options = options.numbered(row)
+        self.options = options
+        names = row if header else tuple(map(str, range(len(row))))
+        self.names = tuple(names[i] for i in options.columns) if options.columns else names
+        self.types = wanted_types(types, self.names) or ("auto",) * len(self.names)
+
+    def _again(self) -> bool:
+        if self._start is None:
+            return False
+        self._file.seek(self._start)
+        self._windows = Windows(self._file, self._source, WINDOW_BYTES)
+        return True
+
+    def find_types(self, look: Callable[[list[Column], int], object] | None = None) -> bool:
+        """Settles types that are not given over all rows; False where the source is a pipe. `look` sees the
+        columns of each window of the last pass, with the row they begin at, before they go."""
+        if self._start is None:
+            return False
+        masks = [0] * len(self.types)
+        unsettled = "auto" in self.types
+        while unsettled or look is not None:
+            before = list(masks)
+            row = 0
+            for columns, rows in self._pass(self.types, tuple(m or ALL_TYPES for m in masks)):
+                for number, column in enumerate(columns):
+                    masks[number] = column.mask if not masks[number] else masks[number] & column.mask
+                if look is not None:
+                    look(columns, row)
+                row += rows
+            self._again()
+            if not unsettled or all(first(a) == first(b) for a, b in zip(before, masks, strict=True)):
+                break
+        self.types = tuple(
+            kind if kind != "auto" else "=" + (TYPES[first(mask)] if mask not in (0, ALL_TYPES) else "text")
+            for kind, mask in zip(self.types, masks, strict=True)
+        )
+        return True
+
+    def _pass(
+        self, types: tuple[str, ...], masks: tuple[int, ...] | None = None
+    ) -> Iterator[tuple[list[Column], int]]:
+        where = start(self._header)
+        while True:
+            view = self._windows.more()
+            last = self._windows.last
+            try:
+                _, made, rows, consumed, where = _cdd.csv_columns(
+                    view, self.options.core(), types, masks, last, where
+                )
+            finally:
+                view.release()
+            self._windows.consume(consumed)
+            columns = [Column(one) for one in made]
+            if rows:
+                yield columns, rows
+            if last:
+                return
+            if masks is not None:
+                masks = tuple(column.mask for column in columns) or masks
+
+    def windows(self) -> Iterator[tuple[list[Column], int]]:
+        """Columns of one window after the other. Of a pipe the first window says what types are."""
+        types = self.types
+        where = start(self._header)
+        while True:
+            view = self._windows.more()
+            last = self._windows.last
+            try:
+                _, made, rows, consumed, where = _cdd.csv_columns(
+                    view, self.options.core(), types, None, last, where
+                )
+            finally:
+                view.release()
+            self._windows.consume(consumed)
+            columns = [Column(one) for one in made]
+            if rows:
+                types = tuple(
+                    "=" + column.type if kind == "auto" else kind
+                    for kind, column in zip(types, columns, strict=True)
+                )
+                yield columns, rows
+            if last:
+                return
+
+
+def _seeks(file: Any) -> bool:
+    return hasattr(file, "seekable") and bool(file.seekable())
+
+
+def first(mask: int) -> int:
+    """The number of the first type of a mask; of none -1."""
+    return (mask & -mask).bit_length() - 1
+
+
+def batches_of(source: Source, types: Any, options: Options, header: bool, rows: int) -> Iterator[Columns]:
+    """Columns of at most `rows` rows; one window of text may hold fewer."""
+    reading = Reading(source, types, options, header)
+    try:
+        if "auto" in reading.types:
+            reading.find_types()
+        for columns, count in reading.windows():
+            whole_window = Columns(reading.names, columns, count)
+            for begin in range(0, count, rows):
+                yield whole_window if count <= rows else whole_window[begin : begin + rows]
+    finally:
+        reading.close()
