@@ -5,6 +5,7 @@
 // buffers.
 #include "core/codec/plan.h"
 #include "core/threads/for_each.h"
+#include "ext/arrow/arrow.h"
 #include "ext/errors.h"
 #include "ext/os.h"
 #include "ext/packed/csv_functions.h"
@@ -43,6 +44,8 @@ PyMethodDef methods[] = {
     {"whole_end", cdd::ext::whole_end, METH_VARARGS, nullptr},
     {"truncate", cdd::ext::truncate, METH_VARARGS, nullptr},
     {"compact", cdd::ext::compact, METH_VARARGS, nullptr},
+    {"arrow_stream", cdd::ext::arrow_stream, METH_VARARGS, nullptr},
+    {"arrow_batches", cdd::ext::arrow_batches, METH_O, nullptr},
     {"csv_pack", cdd::ext::csv_pack, METH_VARARGS, nullptr},
     {"csv_head", cdd::ext::csv_head, METH_VARARGS, nullptr},
     {"csv_columns", cdd::ext::csv_columns, METH_VARARGS, nullptr},
@@ -57,7 +60,7 @@ int exec(PyObject* module) {
                     PyModule_AddStringConstant(module, "codec_names", cdd::plan_names().c_str()) == 0 &&
                     add_errors(module) && add_memory_type(module) && add_reader_type(module) &&
                     add_rows_type(module) && add_writer_type(module) && add_lock_type(module) &&
-                    add_packed_types(module) && add_tile_reader_type(module) &&
+                    add_packed_types(module) && add_arrow_types(module) && add_tile_reader_type(module) &&
                     add_tile_writer_type(module) &&
                     watch_finalization(Ref(PyObject_GetAttrString(module, "_begin_finalization")).get());
   return done ? 0 : -1;
@@ -81,6 +84,8 @@ int traverse(PyObject* module, visitproc visit, void* arg) {
   Py_VISIT(state.pages_type);
   Py_VISIT(state.tile_reader_type);
   Py_VISIT(state.tile_writer_type);
+  Py_VISIT(state.arrow_buffer_type);
+  Py_VISIT(state.arrow_batches_type);
   return 0;
 }
 
@@ -102,6 +107,8 @@ int clear(PyObject* module) {
   Py_CLEAR(state.pages_type);
   Py_CLEAR(state.tile_reader_type);
   Py_CLEAR(state.tile_writer_type);
+  Py_CLEAR(state.arrow_buffer_type);
+  Py_CLEAR(state.arrow_batches_type);
   return 0;
 }
 

@@ -22,6 +22,8 @@ struct ModuleState {
   PyObject* pages_type;
   PyObject* tile_reader_type;
   PyObject* tile_writer_type;
+  PyObject* arrow_buffer_type;
+  PyObject* arrow_batches_type;
 };
 
 inline ModuleState& state_of_module(PyObject* module) noexcept {
@@ -40,5 +42,6 @@ bool add_writer_type(PyObject* module);
 bool add_memory_type(PyObject* module);
 bool add_lock_type(PyObject* module);
 bool add_packed_types(PyObject* module);
+bool add_arrow_types(PyObject* module);
 
 }  // namespace cdd::ext

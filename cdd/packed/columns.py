@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from cdd import _cdd
+from cdd import _cdd, arrow
 from cdd.arguments import shown
 from cdd.packed.text import Text
 
@@ -71,6 +71,12 @@ def part_of(column: Column, begin: int, end: int) -> Column:
     made.values = ends - base
     made.text = Text(made.values[1:], memoryview(column.text.data)[base:last])
     return made
+
+
+def _for_arrow(name: str, column: Column) -> arrow.Column:
+    if column.text is not None:
+        return arrow.Column(name, None, None, column.values, column.text.data, True)
+    return arrow.Column(name, column.values, column.valid)
 
 
 class Columns:
@@ -168,6 +174,10 @@ class Columns:
                 )
             made[:, number] = column.values
         return made
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        columns = [_for_arrow(*pair) for pair in zip(self.names, self._columns, strict=True)]
+        return arrow.stream([arrow.field_of(column) for column in columns], [(self._rows, columns)])
 
     def __repr__(self) -> str:
         columns = ", ".join(f"{name}: {kind}" for name, kind in list(self.types.items())[:8])
