@@ -127,7 +127,9 @@ class Writer:
 
 CsvCoreOptions = tuple[Any, ...]  # of cdd.packed.options.Options.core()
 CsvWhere = tuple[bool, bool, int, int, int, int, int]  # begun, header, lines, rows, skipped, offset, columns
-CsvColumn = tuple[str, Pages, Pages | None, Pages | None, int, int]  # type, values, text, validity, nulls, mask
+CsvColumn = tuple[
+    str, Pages, Pages | None, Pages | None, int, int
+]  # type, values, text, validity, nulls, mask
 PackedCsv = tuple[
     Pages | None, int, int, int, int
 ]  # memory unless it was given, rows, columns, bytes, skipped

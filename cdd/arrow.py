@@ -1,8 +1,7 @@
-"""Tables in and out by the Arrow C stream: what pyarrow, polars, duckdb and pandas give and take, without any of
-them.
+"""Tables in and out by the Arrow C stream, as pyarrow, polars, duckdb and pandas give and take them.
 
-    for batch in arrow.batches(table): ...     # table: whatever has __arrow_c_stream__
-    arrow.stream(fields, batches)              # the capsule that __arrow_c_stream__ returns
+for batch in arrow.batches(table): ...     # table: whatever has __arrow_c_stream__
+arrow.stream(fields, batches)              # the capsule that __arrow_c_stream__ returns
 """
 
 from __future__ import annotations
@@ -86,7 +85,9 @@ def field_of(column: Column) -> tuple[str, str, bool, None]:
     return column.name, format_of(column.values.dtype), True, None
 
 
-def stream(fields: Iterable[tuple[str, str, bool, None]], batches: Iterable[tuple[int, Iterable[Column]]]) -> Any:
+def stream(
+    fields: Iterable[tuple[str, str, bool, None]], batches: Iterable[tuple[int, Iterable[Column]]]
+) -> Any:
     """A capsule "arrow_array_stream" of these batches, (rows, columns) each, which are made when the consumer
     asks for them. Numbers and text are not copied; bool becomes bits."""
     made = ((rows, tuple(_exported(column) for column in columns)) for rows, columns in batches)
@@ -99,7 +100,9 @@ def batches(table: Any) -> Iterator[tuple[int, list[Column]]]:
     Raises TypeError for what has none, cdd.UnsupportedError for nested columns and decimals.
     """
     if not hasattr(table, "__arrow_c_stream__"):
-        raise TypeError(f"{type(table).__name__} has no __arrow_c_stream__: a table of pyarrow, polars, pandas ...")
+        raise TypeError(
+            f"{type(table).__name__} has no __arrow_c_stream__: a table of pyarrow, polars, pandas ..."
+        )
     fields, made = _cdd.arrow_batches(table.__arrow_c_stream__())
     for rows, offset, columns in made:
         yield (

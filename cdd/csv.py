@@ -34,8 +34,8 @@ from cdd import _cdd
 from cdd.arguments import flag, shown, size
 from cdd.packed.columns import Columns
 from cdd.packed.options import CsvOptions, Options, options_of
-from cdd.packed.rows import Packed
 from cdd.packed.reading import batches_of, columns_of
+from cdd.packed.rows import Packed
 from cdd.packed.sources import Source, whole
 
 __all__ = ["batches", "count", "pack", "read"]
@@ -62,8 +62,8 @@ def pack(
 def read(source: Source, types: Any = None, *, header: bool = True, **options: Unpack[CsvOptions]) -> Columns:
     """The text as typed columns.
 
-    types    types by name or number, a sequence of them, or one for all columns: "bool" (true and false in any
-             case), "int64", "uint64", "float64", "datetime64[ns]" (ISO 8601), "epoch[s]" to "epoch[ns]"
+    types    types by name or number, a sequence of them, or one for all columns: "bool" (true and false in
+             any case), "int64", "uint64", "float64", "datetime64[ns]" (ISO 8601), "epoch[s]" to "epoch[ns]"
              (numbers of that unit since 1970, as datetime64[ns]), "text". What is not given is found over all
              rows, the first of bool, int64, uint64, float64, datetime64[ns] and text that every field is of.
              007, +1, nan and numbers of more than 19 digits are text then, and so is a whole number that

@@ -69,7 +69,7 @@ def part_of(column: Column, begin: int, end: int) -> Column:
     ends = column.values[begin : end + 1]
     base, last = int(ends[0]), int(ends[-1])
     made.values = ends - base
-    made.text = Text(made.values[1:], memoryview(column.text.data)[base:last])
+    made.text = Text(made.values[1:], column.text.bytes_between(base, last))
     return made
 
 

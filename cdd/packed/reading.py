@@ -41,7 +41,9 @@ def names_of(text: Any, options: Options, header: bool) -> tuple[str, ...]:
 
 def columns_of(text: Any, types: Any, options: Options, header: bool) -> Columns:
     names = names_of(text, options, header)
-    _, columns, rows, _, _ = _cdd.csv_columns(text, options.core(), wanted_types(types, names), None, True, start(header))
+    _, columns, rows, _, _ = _cdd.csv_columns(
+        text, options.core(), wanted_types(types, names), None, True, start(header)
+    )
     if not columns:  # nothing but a header, or nothing
         columns = []
         names = names if header else ()
@@ -49,7 +51,7 @@ def columns_of(text: Any, types: Any, options: Options, header: bool) -> Columns
 
 
 class Windows:
-    """Text in a buffer that is used again: what was not consumed moves to the front, more is read behind it."""
+    """Text in a buffer that is used again: what was not consumed moves to the front, more is read after it."""
 
     def __init__(self, file: Any, source: Any, window_bytes: int) -> None:
         self._file, self._source = file, source
@@ -99,7 +101,8 @@ def open_source(source: Source, module: Any = None) -> tuple[Any, Callable[[], N
         return file, file.close
     if hasattr(source, "read"):
         return source, lambda: None
-    return io.BytesIO(source), lambda: None
+    plain: Any = source
+    return io.BytesIO(plain), lambda: None
 
 
 class Reading:

@@ -52,6 +52,10 @@ class Text(Sequence[str]):
         begin, end = self._bounds(i)
         return bytes(self._bytes[begin:end])
 
+    def bytes_between(self, begin: int, end: int) -> memoryview:
+        """data[begin:end] as a buffer."""
+        return self._bytes[begin:end]
+
     def __iter__(self) -> Iterator[str]:
         whole, begin = bytes(self._bytes), 0
         if whole.isascii():

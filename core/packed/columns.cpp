@@ -69,11 +69,13 @@ class Reading {
   void read_part(Part& part);
   void read_block(Part& part, const CsvBlock& block, std::uint64_t row);
   void add_text(Column& column, PartColumn& to, const CellRun& run, std::uint64_t row);
-  [[noreturn]] void refuse(const Part& part, const CsvBlock& block, std::size_t row, std::uint32_t column) const;
+  [[noreturn]] void refuse(const Part& part, const CsvBlock& block, std::size_t row,
+                           std::uint32_t column) const;
   bool widen();
   void finish();
   std::uint32_t columns() const noexcept {
-    return options_.columns.empty() ? state_.progress.columns : static_cast<std::uint32_t>(options_.columns.size());
+    return options_.columns.empty() ? state_.progress.columns
+                                    : static_cast<std::uint32_t>(options_.columns.size());
   }
 
   const CsvOptions& options_;
@@ -96,7 +98,8 @@ std::size_t Reading::begin(Bytes text, bool last) {
   if (read == Machine::Unfinished) return simd::kCsvNone;
   if (read == Machine::End) return last ? text.size() : simd::kCsvNone;
   if (row.cells.size() > options_.max_columns) {
-    fail(ErrorCode::Limit, "a row of %zu columns, max_columns allows %u", row.cells.size(), options_.max_columns);
+    fail(ErrorCode::Limit, "a row of %zu columns, max_columns allows %u", row.cells.size(),
+         options_.max_columns);
   }
   state_.progress.columns = static_cast<std::uint32_t>(row.cells.size());
   state_.progress.lines = 1;
@@ -106,7 +109,8 @@ std::size_t Reading::begin(Bytes text, bool last) {
     }
     const Bytes name(row.cells[column].data, row.cells[column].bytes);
     if (options_.utf8 && utf8_error(name) != name.size()) {
-      fail_at({Place::Kind::Row, 0, column, Place::kNone}, ErrorCode::Corrupt, "row 0, field %zu is no UTF-8", column);
+      fail_at({Place::Kind::Row, 0, column, Place::kNone}, ErrorCode::Corrupt, "row 0, field %zu is no UTF-8",
+              column);
     }
     result_.names.emplace_back(as_text(name));
   };
@@ -124,7 +128,8 @@ bool Reading::find_parts(Bytes text, bool last) {
   if (end != simd::kCsvNone && options_.plain()) {
     const Bytes whole = text.first(end);
     const std::optional<CsvPlan> plan = plan_csv(options_, whole);
-    const bool fits = plan && (state_.progress.columns == 0 || plan->columns == 0 || plan->columns == state_.progress.columns);
+    const bool fits = plan && (state_.progress.columns == 0 || plan->columns == 0 ||
+                               plan->columns == state_.progress.columns);
     if (fits) {
       if (plan->columns != 0) state_.progress.columns = plan->columns;
       for (std::size_t p = 0; p + 1 < plan->cuts.size(); ++p) {
@@ -165,8 +170,8 @@ void Reading::settle_first_types() {
   settled_.resize(columns());
   CsvProgress progress = parts_.front().progress;
   const Bytes text = parts_.front().text;
-  CsvRows rows(options_, text.first(std::min<std::size_t>(text.size(), 64 << 10)),
-               text.size() <= 64 << 10, progress);
+  CsvRows rows(options_, text.first(std::min<std::size_t>(text.size(), 64 << 10)), text.size() <= 64 << 10,
+               progress);
   CsvBlock block;
   const bool has_rows = rows.next(&block);
   for (std::uint32_t c = 0; c < columns(); ++c) {
@@ -187,7 +192,8 @@ void Reading::settle_first_types() {
 }
 
 void Reading::allocate() {
-  if (result_.rows > (std::size_t(-1) >> 4)) fail(ErrorCode::Limit, "%llu rows are more than memory", static_cast<ull>(result_.rows));
+  if (result_.rows > (std::size_t(-1) >> 4))
+    fail(ErrorCode::Limit, "%llu rows are more than memory", static_cast<ull>(result_.rows));
   const auto rows = static_cast<std::size_t>(result_.rows);
   for (std::uint32_t c = 0; c < columns(); ++c) {
     if (!settled_[c].wanted) continue;
@@ -224,8 +230,9 @@ void Reading::refuse(const Part& part, const CsvBlock& block, std::size_t row, s
     offset = part.progress.text_offset + static_cast<std::uint64_t>(cell.data - part.text.data());
   }
   const int shown = static_cast<int>(std::min<std::uint32_t>(cell.bytes, 40));
-  fail_at({Place::Kind::Row, number, field, offset}, ErrorCode::Corrupt, "row %llu, field %u at 0x%llx: \"%.*s\"%s is no %s",
-          static_cast<ull>(number), field, static_cast<ull>(offset), shown, reinterpret_cast<const char*>(cell.data),
+  fail_at({Place::Kind::Row, number, field, offset}, ErrorCode::Corrupt,
+          "row %llu, field %u at 0x%llx: \"%.*s\"%s is no %s", static_cast<ull>(number), field,
+          static_cast<ull>(offset), shown, reinterpret_cast<const char*>(cell.data),
           cell.bytes > 40 ? "..." : "", type_name(settled_[column].type));
 }
 

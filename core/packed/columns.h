@@ -12,7 +12,19 @@ namespace cdd::packed {
 
 // In the order in which a type is found: the first that all fields of a column are of. Epochs are times given
 // as numbers of a unit; they are never found, only asked for.
-enum class Type : std::uint8_t { Bool, Int64, UInt64, Float64, Time, Text, EpochS, EpochMs, EpochUs, EpochNs, Auto };
+enum class Type : std::uint8_t {
+  Bool,
+  Int64,
+  UInt64,
+  Float64,
+  Time,
+  Text,
+  EpochS,
+  EpochMs,
+  EpochUs,
+  EpochNs,
+  Auto
+};
 
 constexpr std::size_t item_bytes(Type type) noexcept { return type == Type::Bool ? 1 : 8; }
 
@@ -22,7 +34,7 @@ struct WantedType {
   bool exact = false;
 };
 
-using TypeMask = unsigned;  // bit t: of Type t
+using TypeMask = unsigned;                            // bit t: of Type t
 inline constexpr TypeMask kAllTypes = (1u << 6) - 1;  // Bool to Text
 
 struct Column {
@@ -45,8 +57,8 @@ struct Columns {
 // Where reading goes on with the next part of a text.
 struct ColumnsState {
   CsvProgress progress;
-  bool begun = false;        // the mark and lines at the start were passed over, and the header
-  bool header = true;        // the first row has names
+  bool begun = false;  // the mark and lines at the start were passed over, and the header
+  bool header = true;  // the first row has names
 };
 
 // Columns of all whole rows of `text`, which begins where the one before was consumed; `last`: the file ends

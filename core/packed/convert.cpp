@@ -25,7 +25,9 @@ bool has_word(std::string_view text) noexcept {
 
 constexpr std::size_t kMostDigits = 19;  // longer ones are rather names
 
-bool is_found_int(std::string_view text) noexcept { return is_plain_number(text) && text.size() <= kMostDigits + (text[0] == '-'); }
+bool is_found_int(std::string_view text) noexcept {
+  return is_plain_number(text) && text.size() <= kMostDigits + (text[0] == '-');
+}
 
 // Float64 by its text alone holds what has a point or an exponent, or is exact.
 bool is_found_float(std::string_view text, double value) noexcept {
@@ -33,7 +35,8 @@ bool is_found_float(std::string_view text, double value) noexcept {
   if (!is_plain_number(text) || has_word(text)) return false;
   if (text.size() <= 15 || text.find_first_of(".eE") != std::string_view::npos) return true;
   std::int64_t exact = 0;
-  return parse_int64(text, &exact) && value < 9.2e18 && value > -9.2e18 && static_cast<std::int64_t>(value) == exact;
+  return parse_int64(text, &exact) && value < 9.2e18 && value > -9.2e18 &&
+         static_cast<std::int64_t>(value) == exact;
 }
 
 struct AsBool {
@@ -70,7 +73,9 @@ struct AsTime {
 template <std::int64_t kUnit>
 struct AsEpoch {
   using Item = std::int64_t;
-  static bool parse(std::string_view text, bool, Item* out) noexcept { return parse_epoch_ns(text, kUnit, out); }
+  static bool parse(std::string_view text, bool, Item* out) noexcept {
+    return parse_epoch_ns(text, kUnit, out);
+  }
 };
 
 template <class As>
@@ -134,8 +139,9 @@ std::size_t convert(Type type, bool found, const CellRun& run, std::byte* items,
 }
 
 const char* type_name(Type type) noexcept {
-  constexpr const char* kNames[] = {"bool",     "int64",    "uint64",   "float64",  "datetime64[ns]", "text",
-                                    "epoch[s]", "epoch[ms]", "epoch[us]", "epoch[ns]", "auto"};
+  constexpr const char* kNames[] = {"bool",           "int64",     "uint64",   "float64",
+                                    "datetime64[ns]", "text",      "epoch[s]", "epoch[ms]",
+                                    "epoch[us]",      "epoch[ns]", "auto"};
   return kNames[static_cast<unsigned>(type)];
 }
 

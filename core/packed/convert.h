@@ -19,9 +19,9 @@ struct CellRun {
   std::size_t stride;
 };
 
-// Writes items of `type`, which is not text, and adds first_row + r to `nulls` for each empty cell r, whose item
-// is 0. `found`: the type was found, so only what accepted_types() says is of it. Returns how many rows it did:
-// fewer than there are where one is not of the type.
+// Writes items of `type`, which is not text, and adds first_row + r to `nulls` for each empty cell r, whose
+// item is 0. `found`: the type was found, so only what accepted_types() says is of it. Returns how many rows
+// it did: fewer than there are where one is not of the type.
 std::size_t convert(Type type, bool found, const CellRun& run, std::byte* items, std::uint64_t first_row,
                     std::vector<std::uint64_t>& nulls);
 

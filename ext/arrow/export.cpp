@@ -49,8 +49,15 @@ void release_schema(ArrowSchema* schema) {
 
 void fill_schema(ArrowSchema* schema, std::string name, std::string format, bool nullable) {
   auto* const owned = new OwnedSchema{std::move(name), std::move(format), {}};
-  *schema = {owned->format.c_str(), owned->name.c_str(), nullptr, nullable ? kArrowNullable : 0, 0, nullptr, nullptr,
-             release_schema, owned};
+  *schema = {owned->format.c_str(),
+             owned->name.c_str(),
+             nullptr,
+             nullable ? kArrowNullable : 0,
+             0,
+             nullptr,
+             nullptr,
+             release_schema,
+             owned};
 }
 
 // One array with what keeps its buffers. Children are released with their parent.
@@ -126,7 +133,8 @@ bool fill_batch(ArrowArray* batch, PyObject* columns) {
     long long rows = 0, nulls = 0;
     PyObject* buffers = nullptr;
     PyObject* dictionary = nullptr;
-    if (PyArg_ParseTuple(PyTuple_GetItem(columns, i), "LLO!O", &rows, &nulls, &PyTuple_Type, &buffers, &dictionary) == 0) {
+    if (PyArg_ParseTuple(PyTuple_GetItem(columns, i), "LLO!O", &rows, &nulls, &PyTuple_Type, &buffers,
+                         &dictionary) == 0) {
       return false;
     }
     ArrowArray* const column = new_array(rows, nulls);
@@ -222,7 +230,8 @@ bool take_fields(PyObject* tuple, std::vector<Field>* fields) {
   for (Py_ssize_t i = 0; i < PyTuple_Size(tuple); ++i) {
     const char *name = nullptr, *format = nullptr, *values = nullptr;
     int nullable = 0;
-    if (PyArg_ParseTuple(PyTuple_GetItem(tuple, i), "sspz", &name, &format, &nullable, &values) == 0) return false;
+    if (PyArg_ParseTuple(PyTuple_GetItem(tuple, i), "sspz", &name, &format, &nullable, &values) == 0)
+      return false;
     fields->push_back({name, format, values == nullptr ? "" : values, nullable != 0, values != nullptr});
   }
   return true;

@@ -65,7 +65,8 @@ struct ArrowBatchesObject {
 
 [[noreturn]] void fail_stream(ArrowArrayStream& stream, const char* what) {
   const char* const text = stream.get_last_error == nullptr ? nullptr : stream.get_last_error(&stream);
-  fail(ErrorCode::InvalidArgument, "the Arrow stream gives no %s: %s", what, text == nullptr ? "no reason" : text);
+  fail(ErrorCode::InvalidArgument, "the Arrow stream gives no %s: %s", what,
+       text == nullptr ? "no reason" : text);
 }
 
 // Bits of an item; 0 where buffers are of another kind.
@@ -104,7 +105,8 @@ unsigned offset_bytes(const char* format) {
   return format[0] == 'U' || format[0] == 'Z' ? 8 : 0;
 }
 
-PyObject* buffer_object(const ModuleState& state, const std::shared_ptr<Batch>& batch, const void* data, ull bytes) {
+PyObject* buffer_object(const ModuleState& state, const std::shared_ptr<Batch>& batch, const void* data,
+                        ull bytes) {
   auto* const self = allocate<ArrowBufferObject>(reinterpret_cast<PyTypeObject*>(state.arrow_buffer_type));
   if (self == nullptr) return nullptr;
   new (&self->batch) std::shared_ptr<Batch>(batch);
@@ -130,15 +132,17 @@ std::vector<ull> sizes_of(const ArrowArray& array, const char* format, const cha
     sizes.push_back((items * bits + 7) / 8);
   } else if (const unsigned width = offset_bytes(format)) {
     sizes.push_back((items + 1) * width);
-    const auto* const offsets = static_cast<const std::byte*>(array.n_buffers == 3 ? array.buffers[1] : nullptr);
+    const auto* const offsets =
+        static_cast<const std::byte*>(array.n_buffers == 3 ? array.buffers[1] : nullptr);
     ull end = 0;
     if (offsets != nullptr && items > 0) {
       end = width == 4 ? load<std::uint32_t>(offsets + 4 * items) : load<std::uint64_t>(offsets + 8 * items);
     }
     sizes.push_back(end);
   } else {
-    fail(ErrorCode::Unsupported, "column \"%s\" is of Arrow's format \"%s\": numbers, bool, times, text and bytes are read",
-         name, format);
+    fail(ErrorCode::Unsupported,
+         "column \"%s\" is of Arrow's format \"%s\": numbers, bool, times, text and bytes are read", name,
+         format);
   }
   if (array.n_buffers != static_cast<std::int64_t>(sizes.size())) {
     fail(ErrorCode::InvalidArgument, "column \"%s\" has %lld buffers, its format \"%s\" says %zu", name,
@@ -167,8 +171,8 @@ PyObject* buffers_of(const ModuleState& state, const std::shared_ptr<Batch>& bat
 bool has_views(const char* format) { return format[0] == 'v' && (format[1] == 'u' || format[1] == 'z'); }
 
 // Texts that lie anywhere, made into texts one after the other: offsets and bytes.
-PyObject* buffers_of_views(const ModuleState& state, const std::shared_ptr<Batch>& batch, const ArrowArray& array,
-                           const char* name) {
+PyObject* buffers_of_views(const ModuleState& state, const std::shared_ptr<Batch>& batch,
+                           const ArrowArray& array, const char* name) {
   constexpr std::size_t kViewBytes = 16;
   constexpr std::uint32_t kInline = 12;  // bytes that fit beside the length
   const std::size_t items = sizes_of_items(array, name);
@@ -208,32 +212,38 @@ PyObject* buffers_of_views(const ModuleState& state, const std::shared_ptr<Batch
 }
 
 // (rows, nulls, offset, buffers, dictionary or None)
-PyObject* column_object(const ModuleState& state, const std::shared_ptr<Batch>& batch, const ArrowArray& array,
-                        const ArrowSchema& schema, const char* name) {
+PyObject* column_object(const ModuleState& state, const std::shared_ptr<Batch>& batch,
+                        const ArrowArray& array, const ArrowSchema& schema, const char* name) {
   Ref buffers(has_views(schema.format) ? buffers_of_views(state, batch, array, name)
                                        : buffers_of(state, batch, array, schema.format, name));
   Ref dictionary = Ref::borrow(Py_None);
   if (schema.dictionary != nullptr) {
-    if (array.dictionary == nullptr) fail(ErrorCode::InvalidArgument, "column \"%s\" lacks its dictionary", name);
+    if (array.dictionary == nullptr)
+      fail(ErrorCode::InvalidArgument, "column \"%s\" lacks its dictionary", name);
     dictionary = Ref(column_object(state, batch, *array.dictionary, *schema.dictionary, name));
   }
-  PyObject* const made = Py_BuildValue("(LLLNN)", static_cast<long long>(array.length), static_cast<long long>(array.null_count),
-                                       static_cast<long long>(array.offset), buffers.release(), dictionary.release());
+  PyObject* const made =
+      Py_BuildValue("(LLLNN)", static_cast<long long>(array.length), static_cast<long long>(array.null_count),
+                    static_cast<long long>(array.offset), buffers.release(), dictionary.release());
   if (made == nullptr) throw PythonError();
   return made;
 }
 
-PyObject* batch_object(const ModuleState& state, const std::shared_ptr<Batch>& batch, const ArrowSchema& schema) {
+PyObject* batch_object(const ModuleState& state, const std::shared_ptr<Batch>& batch,
+                       const ArrowSchema& schema) {
   const ArrowArray& array = batch->array;
-  if (array.n_children != schema.n_children) fail(ErrorCode::InvalidArgument, "a batch has other columns than its stream");
+  if (array.n_children != schema.n_children)
+    fail(ErrorCode::InvalidArgument, "a batch has other columns than its stream");
   Ref columns(PyTuple_New(array.n_children));
   if (!columns) throw PythonError();
   for (std::int64_t i = 0; i < array.n_children; ++i) {
     const ArrowSchema& field = *schema.children[i];
-    PyObject* const column = column_object(state, batch, *array.children[i], field, field.name == nullptr ? "" : field.name);
+    PyObject* const column =
+        column_object(state, batch, *array.children[i], field, field.name == nullptr ? "" : field.name);
     if (PyTuple_SetItem(columns.get(), i, column) < 0) throw PythonError();
   }
-  PyObject* const made = Py_BuildValue("(LLN)", static_cast<long long>(array.length), static_cast<long long>(array.offset), columns.release());
+  PyObject* const made = Py_BuildValue("(LLN)", static_cast<long long>(array.length),
+                                       static_cast<long long>(array.offset), columns.release());
   if (made == nullptr) throw PythonError();
   return made;
 }
@@ -278,7 +288,8 @@ const char* shown_format(const char* format) {
 
 PyObject* fields_object(const ArrowSchema& schema) {
   if (std::strcmp(schema.format, "+s") != 0) {
-    fail(ErrorCode::Unsupported, "the Arrow stream is of format \"%s\", not a table of columns", schema.format);
+    fail(ErrorCode::Unsupported, "the Arrow stream is of format \"%s\", not a table of columns",
+         schema.format);
   }
   Ref fields(PyTuple_New(schema.n_children));
   if (!fields) throw PythonError();

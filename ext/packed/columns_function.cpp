@@ -14,12 +14,10 @@ using packed::ColumnsState;
 using packed::Type;
 
 constexpr Choice<Type> kTypes[] = {
-    {"auto", Type::Auto},       {"bool", Type::Bool},
-    {"int64", Type::Int64},     {"uint64", Type::UInt64},
-    {"float64", Type::Float64}, {"datetime64[ns]", Type::Time},
-    {"text", Type::Text},       {"epoch[s]", Type::EpochS},
-    {"epoch[ms]", Type::EpochMs}, {"epoch[us]", Type::EpochUs},
-    {"epoch[ns]", Type::EpochNs},
+    {"auto", Type::Auto},         {"bool", Type::Bool},         {"int64", Type::Int64},
+    {"uint64", Type::UInt64},     {"float64", Type::Float64},   {"datetime64[ns]", Type::Time},
+    {"text", Type::Text},         {"epoch[s]", Type::EpochS},   {"epoch[ms]", Type::EpochMs},
+    {"epoch[us]", Type::EpochUs}, {"epoch[ns]", Type::EpochNs},
 };
 
 // A name, or one with "=" before it: exact.
@@ -52,7 +50,8 @@ PyObject* column_object(const ModuleState& state, Column& column, std::uint64_t 
   const auto n = static_cast<std::size_t>(rows);
   const std::size_t bytes = is_text ? (n + 1) * 8 : n * packed::item_bytes(column.type);
   Ref values(pages_object(state, std::move(column.values), bytes));
-  Ref text(is_text ? pages_object(state, std::move(column.text), static_cast<std::size_t>(column.text_bytes)) : nullptr);
+  Ref text(is_text ? pages_object(state, std::move(column.text), static_cast<std::size_t>(column.text_bytes))
+                   : nullptr);
   const bool has_valid = column.valid.data() != nullptr;
   Ref valid(has_valid ? pages_object(state, std::move(column.valid), n) : nullptr);
   if (!values || PyErr_Occurred() != nullptr) return nullptr;
@@ -72,8 +71,9 @@ PyObject* list_of(const ModuleState& state, Columns& columns) {
 PyObject* names_of(const Columns& columns) {
   Ref list(PyList_New(0));
   for (const std::string& name : columns.names) {
-    const Ref item(list ? PyUnicode_DecodeUTF8(name.data(), static_cast<Py_ssize_t>(name.size()), "surrogateescape")
-                        : nullptr);
+    const Ref item(
+        list ? PyUnicode_DecodeUTF8(name.data(), static_cast<Py_ssize_t>(name.size()), "surrogateescape")
+             : nullptr);
     if (!item || PyList_Append(list.get(), item.get()) < 0) return nullptr;
   }
   return list.release();
@@ -94,16 +94,16 @@ PyObject* csv_columns(PyObject* module, PyObject* args) {
   std::vector<packed::TypeMask> masks;
   Buffer text;
   ColumnsState at;
-  if (PyArg_ParseTuple(args, "OO!OOpO!", &source, &PyTuple_Type, &tuple, &names, &numbers, &last, &PyTuple_Type,
-                       &where) == 0) {
+  if (PyArg_ParseTuple(args, "OO!OOpO!", &source, &PyTuple_Type, &tuple, &names, &numbers, &last,
+                       &PyTuple_Type, &where) == 0) {
     return nullptr;
   }
   int begun = 0, header = 0;
   unsigned long long lines = 0, rows = 0, skipped = 0, offset = 0;
   unsigned columns = 0;
   if (PyArg_ParseTuple(where, "ppKKKKI", &begun, &header, &lines, &rows, &skipped, &offset, &columns) == 0 ||
-      !take_csv_options(state, tuple, &options) || !take_types(state, names, &types) || !take_masks(numbers, &masks) ||
-      !text.acquire(source, PyBUF_SIMPLE)) {
+      !take_csv_options(state, tuple, &options) || !take_types(state, names, &types) ||
+      !take_masks(numbers, &masks) || !text.acquire(source, PyBUF_SIMPLE)) {
     return nullptr;
   }
   at.begun = begun != 0;
@@ -114,7 +114,8 @@ PyObject* csv_columns(PyObject* module, PyObject* args) {
   at.progress.text_offset = offset;
   at.progress.columns = columns;
   Columns made;
-  if (!without_gil(state, nullptr, [&] { made = read_columns(options, types, masks, text.bytes(), last != 0, at); })) {
+  if (!without_gil(state, nullptr,
+                   [&] { made = read_columns(options, types, masks, text.bytes(), last != 0, at); })) {
     return nullptr;
   }
   Ref list(list_of(state, made));

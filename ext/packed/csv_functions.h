@@ -19,9 +19,9 @@ PyObject* csv_count(PyObject* module, PyObject* args);
 // (rows of str or bytes, out or None) -> as csv_pack
 PyObject* packed_pack(PyObject* module, PyObject* args);
 
-// (text, options, types or None, masks or None, whether the text is the last, where it goes on) -> (names, columns, rows,
-// consumed bytes, where the next goes on); where is (begun, header, lines, rows, skipped, offset, columns), a
-// column (type, values, text or None, validity or None, nulls, mask)
+// (text, options, types or None, masks or None, whether the text is the last, where it goes on) -> (names,
+// columns, rows, consumed bytes, where the next goes on); where is (begun, header, lines, rows, skipped,
+// offset, columns), a column (type, values, text or None, validity or None, nulls, mask)
 PyObject* csv_columns(PyObject* module, PyObject* args);
 
 }  // namespace cdd::ext
