@@ -51,7 +51,7 @@ def columns_of(text: Any, types: Any, options: Options, header: bool) -> Columns
 
 
 class Windows:
-    """Text in a buffer that is used again: what was not consumed moves to the front, more is read after it."""
+    """Text in a buffer that is used again: what was not consumed moves to the front, more follows."""
 
     def __init__(self, file: Any, source: Any, window_bytes: int) -> None:
         self._file, self._source = file, source
@@ -62,7 +62,7 @@ class Windows:
         self.read = 0  # bytes so far
 
     def more(self) -> memoryview:
-        """The text at hand, with more of the file where there was room; a larger buffer where there was none."""
+        """The text at hand, with more of the file; in a larger buffer where there was no room."""
         if self._filled == len(self._buffer):
             larger = bytearray(2 * len(self._buffer))
             larger[: self._filled] = self._buffer
