@@ -1,6 +1,6 @@
 """Every benchmark, and what they found as JSON, plots and one page of tables.
 
-    python3 dev.py bench all [--out docs/benchmarks] [--gib 4] [--quick]
+    python3 dev.py bench all [--out docs/evidence/benchmarks] [--gib 4] [--quick]
 
 Takes ten minutes on two cores and 5 GB of disk for a while; --quick is a trial of some minutes, whose
 figures mean nothing. Nothing else should run beside it.
@@ -96,7 +96,7 @@ def page(out: Path) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="dev.py bench all", description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--out", type=Path, default=ROOT / "docs/benchmarks", help="folder for what was found"
+        "--out", type=Path, default=ROOT / "docs/evidence/benchmarks", help="folder for what was found"
     )
     parser.add_argument("--gib", type=float, default=4.0, help="of the generated book")
     parser.add_argument("--quick", action="store_true", help="only to see that everything works")

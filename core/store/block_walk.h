@@ -1,7 +1,7 @@
 // The index as it stands on disk: which blocks there are and where the committed chunks end.
 //
 // Shared by readers, which open without reading more than they must, and by recovery. Nothing here writes.
-// The rules are those of docs/format.md, "What is committed": a slot that fails its check is damage when
+// The rules are those of docs/formats/cdd.md, "What is committed": a slot that fails its check is damage when
 // something after it proves it was durable, and otherwise not there yet.
 #pragma once
 

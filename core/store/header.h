@@ -1,5 +1,5 @@
 // The header of a file: METADATA and USER_META in their zstd frames, and where the first index block stands.
-// Specification: docs/format.md, "Header".
+// Specification: docs/formats/cdd.md, "Header".
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // The writer's half of the index: records and their slots to disk in the order that survives a crash,
-// commits, clean close, and recovery of what a dead writer left. Protocol: docs/format.md, "Writing" and
+// commits, clean close, and recovery of what a dead writer left. Protocol: docs/formats/cdd.md, "Writing" and
 // "Recovery".
 //
 // One thread at a time. After an exception from append() the file is as before it, or is_poisoned().

@@ -131,7 +131,7 @@ double nearest_half(double v) {
   return std::copysign(table[i], v);
 }
 
-// What item k of a book comes back as, from the formulas of docs/codecs.md.
+// What item k of a book comes back as, from the formulas of docs/formats/codecs/book.md.
 double expected_item(const TestArray& book, const Float16Options& options, std::size_t k) {
   const std::size_t features = book.layout.dims()[1];
   const std::size_t row = k / book.layout.row_items() * book.layout.row_items();

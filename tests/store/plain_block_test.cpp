@@ -1,5 +1,5 @@
 // Index blocks of types 0 and 1, which this version reads and never writes: files built by hand, byte by byte
-// as docs/format.md has them.
+// as docs/formats/cdd.md has them.
 #include <gtest/gtest.h>
 
 #include "core/base/hash.h"

@@ -15,14 +15,14 @@ BOOK = (np.arange(6 * 50 * 3) % 97).astype(np.float32).reshape(6, 50, 3)
 
 
 def test_tiny() -> None:
-    """The file that docs/format.md explains byte by byte."""
+    """The file that docs/formats/cdd.md explains byte by byte."""
     reader = cdd.open(GOLDEN / "tiny.cdd")
     assert reader.user_meta == b"tick 0.1"
     assert reader.dtype == np.uint16
     np.testing.assert_array_equal(reader[:], [1, 2, 3, 4])
     assert [chunk.offset for chunk in reader.chunk_infos] == [0x10E0, 0x1110]
     assert reader.verify().ok
-    text = (TESTS.parent / "docs" / "format.md").read_text(encoding="utf-8")
+    text = (TESTS.parent / "docs/formats/cdd.md").read_text(encoding="utf-8")
     dumped = re.findall(r"^([0-9a-f]{6})  ((?:[0-9a-f]{2} ){15}[0-9a-f]{2})  ", text, re.MULTILINE)
     data = (GOLDEN / "tiny.cdd").read_bytes()
     for offset, line in dumped:

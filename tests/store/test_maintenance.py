@@ -276,7 +276,7 @@ def test_threads_before_and_behind_the_command(path: Path) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's")
 def test_sigterm_closes_where_a_handler_raises(tmp_path: Path) -> None:
-    """As docs/reliability.md says: rows that wait are lost without."""
+    """As docs/damage.md says: rows that wait are lost without."""
     code = (
         "import os, signal, sys, numpy as np, cdd\n"
         "if len(sys.argv) > 2: signal.signal(signal.SIGTERM, lambda *_: sys.exit())\n"
@@ -293,7 +293,7 @@ def test_sigterm_closes_where_a_handler_raises(tmp_path: Path) -> None:
 
 
 def test_mode_w_replaces_at_once(path: Path) -> None:
-    """As docs/reliability.md says."""
+    """As docs/damage.md says."""
     with cdd.open(path, "w") as writer:
         with cdd.open(path) as reader:
             assert len(reader) == 0

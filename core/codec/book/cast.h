@@ -1,5 +1,5 @@
 // The lossy step of the book codecs: float32 rows <-> float16 rows, optionally normalised by each row's mid.
-// Not a payload format: xor.cpp stores what this makes. Arithmetic: docs/codecs.md, "float16".
+// Not a payload format: xor.cpp stores what this makes. Arithmetic: docs/formats/codecs/book.md, "float16".
 #pragma once
 
 #include <cstdint>

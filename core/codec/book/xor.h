@@ -3,7 +3,7 @@
 // range decodes from the start row before it. The payload is byte planes, for LZ4 or zstd to shrink.
 //
 // OKX_OB_F16 always, GENERIC_OB on request, first casts float32 to float16: the only lossy codecs, never
-// chosen unless Float16Options::enabled. Specification: docs/codecs.md, types 2 to 4.
+// chosen unless Float16Options::enabled. Specification: docs/formats/codecs/book.md, types 2 to 4.
 #pragma once
 
 #include "core/codec/codec.h"

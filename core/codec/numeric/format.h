@@ -1,5 +1,5 @@
 // The payload of NUMERIC: how the items of a chunk fall into streams, segments and blocks, and the header of
-// a stream. Shared by encode.cpp and decode.cpp. Specification: docs/codecs.md, "NUMERIC
+// a stream. Shared by encode.cpp and decode.cpp. Specification: docs/formats/codecs/numeric.md, "NUMERIC
 // (type 6)".
 #pragma once
 

@@ -1,5 +1,5 @@
 // Every constant of the .cdd file format, version 1. Writer, reader and recovery share this header; the
-// specification with the reasons is docs/format.md.
+// specification with the reasons is docs/formats/cdd.md.
 //
 //   file    := header block record* (block record*)*
 //   header  := u32 MAGIC, u16 VERSION, u32 length, METADATA (zstd), u32 length, USER_META (zstd, or nothing)

@@ -1,5 +1,5 @@
 // METADATA: the 128 bytes that fix how a file is read, before zstd. Bytes <-> struct, no I/O, no compression.
-// Specification: docs/format.md, "METADATA".
+// Specification: docs/formats/cdd.md, "METADATA".
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// CHUNK records: bytes <-> RecordHeader. No I/O, no codec. Specification: docs/format.md, "CHUNK".
+// CHUNK records: bytes <-> RecordHeader. No I/O, no codec. Specification: docs/formats/cdd.md, "CHUNK".
 //
 //   +0 u32 size | +4 u16 type | +6 u16 dtype | +8 u64 hash[2] | +24 u64 flags | +32 u32 dims..., 0
 //   payload | u32 record_check

@@ -1,5 +1,5 @@
 // Slots and the geometry of slot blocks (CHUNK_OFFSETS of type Slots). Bytes <-> structs, no I/O.
-// Specification: docs/format.md, "CHUNK_OFFSETS".
+// Specification: docs/formats/cdd.md, "CHUNK_OFFSETS".
 #pragma once
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 //
 // The caller (core/codec/levels/) has checked every count, slot and id before it calls. Kernels may read
 // up to 64 bytes behind their inputs and write up to 64 bytes behind arrays of uint32 and entries; they never
-// write behind rows. Specification of what they decode: docs/codecs.md, "LEVELS".
+// write behind rows. Specification of what they decode: docs/formats/codecs/levels.md, "LEVELS".
 #pragma once
 
 #include <cstddef>
