@@ -3,7 +3,7 @@
     with cdd.open("btc.cdd", "w") as w:      # "x" refuses an existing file, "a" appends to it or creates it
         w.append(rows)                       # (n, 50, 3) float32, or what you have; the first append fixes it
     r = cdd.open("btc.cdd")
-    r.shape, r.dtype, len(r)
+    r.shape, r.dtype, len(r), r.attrs
     r[5], r[-1], r[a:b], r[:, 25:30, 0]      # like a NumPy array; only the rows that are needed are read
     r.read(a, b, out=buffer)                 # into memory you have
     r.read(a, b, levels=slice(0, 10), features=0)  # a part of each row; read_windows() has these too
@@ -16,6 +16,7 @@ verify     all that is wrong with a file
 repair, truncate, compact  new files made of a damaged one, of the first rows, of better codecs; on the
            command line python -m cdd verify | info | repair | truncate | compact
 set_threads, threads       how many cores large reads and appends may use
+csv, logical, packed, tiles  other systems, imported when they are asked for: help(cdd.tiles), ...
 CddError   what is wrong with a file; under it FormatError (with TruncatedError and ChecksumError) and
            UnsupportedError and LimitError. Its attributes say where it is. Wrong arguments raise
            ValueError, TypeError or IndexError, the system OSError.

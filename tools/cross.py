@@ -3,8 +3,8 @@
 On Debian on x86-64 only. Arm: Debian's cross compilers against a tree of Debian's own target packages (no
 script of theirs is run), under QEMU's user mode. Windows: MinGW, with libraries built from source packages,
 under Wine. All of it lies in .deps/TARGET and build/TARGET; CMakePresets.json says how each is compiled.
-docs/evidence/platforms.md says what was run when. Under an emulator, and with the kernels of one SIMD target alone,
-tests take fewer rows of the recorded data. The package's tests are in tools/cross_python.py.
+docs/evidence/platforms.md says what was run when. Under an emulator, and with the kernels of one SIMD target
+alone, tests take fewer rows of the recorded data. The package's tests are in tools/cross_python.py.
 """
 
 import os

@@ -4,7 +4,8 @@
 //   decode_chunk_rows check -> decompress -> inverse transform -> the caller's rows
 //
 // When a record's flags name a compressor, its payload is: u32 size of the transform's output, then the
-// compressed bytes. Layout of the record itself: core/format/cdd/record.h. Specification: docs/formats/cdd.md.
+// compressed bytes. Layout of the record itself: core/format/cdd/record.h. Specification:
+// docs/formats/cdd.md.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,9 @@
 // What a chunk codec is: one row of a constexpr table (codec_table.cpp).
 //
 // A codec turns the raw rows of one chunk into a payload and any range of its rows back. It knows nothing of
-// files, records or checks. Adding one = an id here, a row in the table, a section in docs/formats/codecs and a
-// golden file; no caller changes. Payloads are specified in docs/formats/codecs and never change their meaning.
+// files, records or checks. Adding one = an id here, a row in the table, a section in docs/formats/codecs and
+// a golden file; no caller changes. Payloads are specified in docs/formats/codecs and never change their
+// meaning.
 //
 // Contracts shared by all codecs:
 //  - `rows` holds exactly n_rows * layout.row_bytes() bytes, n_rows >= 1, at most 2 GiB.

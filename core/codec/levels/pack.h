@@ -2,7 +2,8 @@
 // reference").
 //
 // A stream is a head (2 to 8 bytes, all heads of a segment stand together) and a body. The number of values
-// is never stored here: the segment knows it. Specification: docs/formats/codecs/levels.md, "LEVELS", "Streams".
+// is never stored here: the segment knows it. Specification: docs/formats/codecs/levels.md, "LEVELS",
+// "Streams".
 #pragma once
 
 #include <cstddef>

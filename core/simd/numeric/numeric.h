@@ -1,8 +1,9 @@
 // Kernels of the NUMERIC codec: residuals of a segment -> integers -> items.
 //
 // Not a codec: no headers, no choosing. Integers are 32 bits wide for items of up to 4 bytes, else 64, and
-// all arithmetic is modulo 2^32 or 2^64. What the fields mean is specified in docs/formats/codecs/numeric.md, "NUMERIC (type
-// 6)". All functions are noexcept and, whatever the bytes are, stay within the memory their comments name.
+// all arithmetic is modulo 2^32 or 2^64. What the fields mean is specified in docs/formats/codecs/numeric.md,
+// "NUMERIC (type 6)". All functions are noexcept and, whatever the bytes are, stay within the memory their
+// comments name.
 #pragma once
 
 #include <cstddef>
