@@ -233,7 +233,7 @@ def _at_path(array: "WritableArray", path: str, column: str | None) -> tuple[Mem
     if column is not None:
         from cdd import dataset
 
-        table = dataset.open(str(full))
+        table = dataset.open(str(full), allow=array._reading.places.trust.directories)
         opened = table[column]
         made = Member(new_name(), "dataset", tuple(opened.shape), kept, id_of(table), column)
     else:

@@ -91,12 +91,12 @@ def _bounds(pick: Pick) -> tuple[int, int, int]:
 
 
 class StoreSource(Source):
-    """A .cdd file."""
+    """A .cdd file, or a column of a dataset, which reads in the same way. `ours` is what close() closes."""
 
-    def __init__(self, reader: cdd.Reader, shape: tuple[int, ...], is_ours: bool = True) -> None:
+    def __init__(self, reader: Any, shape: tuple[int, ...], ours: Any = None) -> None:
         super().__init__(reader, shape)
         self.reader = reader
-        self._is_ours = is_ours
+        self._ours = ours
         self.rows = reader.read
 
     def into(self, picks: Sequence[Pick], out: Array) -> None:
@@ -128,8 +128,8 @@ class StoreSource(Source):
         np.copyto(out, block[np.ix_(*within)])
 
     def close(self) -> None:
-        if self._is_ours:
-            self.reader.close()
+        if self._ours is not None:
+            self._ours.close()
 
 
 class ZarrSource(Source):
@@ -202,25 +202,26 @@ class Places:
                 "came in its place (a transaction's repin() takes one that holds the same rows)",
                 member.name,
             )
-        return StoreSource(reader, member.shape)
+        return StoreSource(reader, member.shape, reader)
 
     def _open_dataset(self, member: Member) -> Source:
         from cdd import dataset
 
-        opened = dataset.open(self.trust.find(member.path, member.name))
+        place = self.trust.find(member.path, member.name)
+        opened = dataset.open(place, allow=self.trust.directories)
         if member.id is not None and opened.id != member.id:
             raise MemberError(
                 f"member {member.name!r}: the dataset has the id {opened.id}, {member.id} is expected",
                 member.name,
             )
         try:
-            column = opened[member.column]
+            column = opened[member.column or ""]
         except KeyError:
             raise MemberError(
                 f"member {member.name!r}: the dataset {member.path!r} has no column {member.column!r}",
                 member.name,
             ) from None
-        return Source(column, member.shape)
+        return StoreSource(column, member.shape, opened)
 
     def _open_zarr(self, member: Member) -> Source:
         if self.group is None:
@@ -258,7 +259,7 @@ def source_of(array: Any, shape: tuple[int, ...]) -> Source:
     if isinstance(array, np.ndarray):
         return NumpySource(array, shape)
     if isinstance(array, cdd.Reader):
-        return StoreSource(array, shape, is_ours=False)
+        return StoreSource(array, shape)
     if type(array).__module__.partition(".")[0] == "zarr" and hasattr(array, "get_orthogonal_selection"):
         return ZarrSource(array, shape, hasattr(array.store, "session"))
     return Source(array, shape)
