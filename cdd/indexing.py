@@ -65,7 +65,8 @@ def select(key: Any, shape: tuple[int, ...]) -> Selection:
     """What `key` needs of an array of this shape. Raises IndexError as NumPy does."""
     picks: list[Numbers] = []
     rest: list[Any] = []
-    for k in _expanded(key if isinstance(key, tuple) else (key,), len(shape)):
+    expanded = expanded_key(key if isinstance(key, tuple) else (key,), len(shape))
+    for k in expanded:
         if k is None or k is Ellipsis:
             rest.append(k)
         elif isinstance(k, slice):
@@ -77,12 +78,12 @@ def select(key: Any, shape: tuple[int, ...]) -> Selection:
             rest.append(0)
             picks.append(range(number, number + 1))
         else:
-            rest += _add_array(k, shape, picks)
+            rest += _add_array(k, shape, picks, _finds_nothing(expanded))
     return Selection(tuple(picks), tuple(_without_idle_list(rest)))
 
 
-def _expanded(keys: Sequence[Any], ndim: int) -> list[Any]:
-    """Slices, ints, arrays and None, which name all dimensions."""
+def expanded_key(keys: Sequence[Any], ndim: int) -> list[Any]:
+    """The key as slices, ints, arrays and None, which name all dimensions."""
     found: list[Any] = []
     indexed, ellipsis = 0, -1
     for given in keys:
@@ -138,9 +139,18 @@ def no_index(key: Any, what: str = "") -> IndexError:
     return IndexError(f"{allowed}, not {shown(key)}")
 
 
-def _add_array(key: Array, shape: tuple[int, ...], picks: list[Numbers]) -> list[Any]:
+def _finds_nothing(keys: Sequence[Any]) -> bool:
+    """Whether one of the arrays is empty: then NumPy does not look at the numbers of the others."""
+    arrays = [k for k in keys if isinstance(k, np.ndarray)]
+    return not all(k.any() if k.dtype == bool else k.size for k in arrays)
+
+
+def _add_array(key: Array, shape: tuple[int, ...], picks: list[Numbers], is_empty: bool) -> list[Any]:
     """Adds the picks of an array of integers or bools; returns the keys that select the same of these."""
     first = len(picks)
+    if is_empty and key.dtype != bool:
+        picks.append(range(0))
+        return [np.zeros(key.shape, np.intp)]
     if key.dtype != bool:
         lists = [row_numbers(key, shape[first], _outside(first))]
     elif key.ndim == 0:

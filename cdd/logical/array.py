@@ -14,8 +14,9 @@ import numpy.typing as npt
 from cdd import arguments
 from cdd.dtypes import Array as NumpyArray
 from cdd.dtypes import DType
+from cdd.indexing import select
 from cdd.logical import process
-from cdd.logical.keys import applied, select, select_outer
+from cdd.logical.keys import select_outer
 from cdd.logical.lazy import Lazy
 from cdd.logical.manifest import Manifest, Region, read
 from cdd.logical.members import Places
@@ -368,4 +369,4 @@ class OuterIndex:
         reading = self._array._reading
         self._array._check_open(reading)
         selection = select_outer(key, reading.manifest.shape)
-        return applied(reading.read(selection.picks), selection.rest)
+        return selection.applied(reading.read(selection.picks))

@@ -17,11 +17,11 @@ import numpy as np
 
 import cdd
 from cdd.dtypes import Array, DType
+from cdd.indexing import Numbers
 from cdd.logical import process
 from cdd.logical.errors import MemberError
 from cdd.logical.extras import zarr
 from cdd.logical.manifest import Member
-from cdd.logical.regions import Pick
 from cdd.logical.trust import Trust
 
 
@@ -41,7 +41,7 @@ class Source:
         self.into([range(start, stop), *self._whole], out)
         return out
 
-    def into(self, picks: Sequence[Pick], out: Array) -> None:
+    def into(self, picks: Sequence[Numbers], out: Array) -> None:
         into = getattr(self.array, "read_into", None)
         for place, key in _runs(picks):
             if into is not None:
@@ -53,7 +53,7 @@ class Source:
         """Lets go of what was opened here."""
 
 
-def _runs(picks: Sequence[Pick]) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...]]]:
+def _runs(picks: Sequence[Numbers]) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...]]]:
     """(place in the result, key) for boxes of slices that make up `picks`."""
     parts: list[list[tuple[slice, slice]]] = []
     for pick in picks:
@@ -66,7 +66,7 @@ def _runs(picks: Sequence[Pick]) -> Iterator[tuple[tuple[slice, ...], tuple[slic
         yield tuple(place for place, _ in combination), tuple(key for _, key in combination)
 
 
-def _slices(picks: Sequence[Pick]) -> tuple[slice, ...] | None:
+def _slices(picks: Sequence[Numbers]) -> tuple[slice, ...] | None:
     """A key of slices, where no pick is an array."""
     if all(type(pick) is range for pick in picks):
         return tuple([slice(pick.start, pick.stop, pick.step) for pick in picks])  # type: ignore[union-attr]
@@ -76,7 +76,7 @@ def _slices(picks: Sequence[Pick]) -> tuple[slice, ...] | None:
 class NumpySource(Source):
     """An array in memory."""
 
-    def into(self, picks: Sequence[Pick], out: Array) -> None:
+    def into(self, picks: Sequence[Numbers], out: Array) -> None:
         key = _slices(picks)
         if key is not None:
             np.copyto(out, self.array[key])
@@ -85,7 +85,7 @@ class NumpySource(Source):
         np.copyto(out, self.array[np.ix_(*arrays)])
 
 
-def _bounds(pick: Pick) -> tuple[int, int, int]:
+def _bounds(pick: Numbers) -> tuple[int, int, int]:
     assert isinstance(pick, range)
     return pick.start, pick.stop, pick.step
 
@@ -99,7 +99,7 @@ class StoreSource(Source):
         self._ours = ours
         self.rows = reader.read
 
-    def into(self, picks: Sequence[Pick], out: Array) -> None:
+    def into(self, picks: Sequence[Numbers], out: Array) -> None:
         rows, rest = picks[0], picks[1:]
         whole = all(
             len(pick) == len(size) and type(pick) is range
@@ -142,7 +142,7 @@ class ZarrSource(Source):
         self._icechunk = icechunk
         self._buffer = zarr().buffer.cpu.NDBuffer
 
-    def into(self, picks: Sequence[Pick], out: Array) -> None:
+    def into(self, picks: Sequence[Numbers], out: Array) -> None:
         if self._icechunk:
             process.check()
         key = _slices(picks)
@@ -155,7 +155,7 @@ class ZarrSource(Source):
             out=buffer,
         )
 
-    def write(self, picks: Sequence[Pick], value: Array) -> None:
+    def write(self, picks: Sequence[Numbers], value: Array) -> None:
         """Writes a box; picks are ranges."""
         if self._icechunk:
             process.check()

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from cdd.dtypes import Array
-from cdd.logical.keys import Selection, applied, points_of
+from cdd.indexing import Numbers, Selection
+from cdd.logical.keys import applied, points_of
 from cdd.logical.manifest import Manifest
 from cdd.logical.members import Places, Source
-from cdd.logical.regions import Layout, Pick, cut, moved
+from cdd.logical.regions import Layout, cut, moved
 
 THREADS = 8  # that wait for members at once
 POINTS_BYTES = 64 << 20  # of one box that is read for scattered points
@@ -35,7 +36,7 @@ def _threads() -> ThreadPoolExecutor:
         return _pool[1]
 
 
-Piece = tuple[int, list[Pick], tuple[slice, ...]]  # region, its member's part, the result's
+Piece = tuple[int, list[Numbers], tuple[slice, ...]]  # region, its member's part, the result's
 
 
 class Reading:
@@ -86,7 +87,7 @@ class Reading:
 
     # ------------------------------------------------------------ a box
 
-    def pieces(self, picks: Sequence[Pick]) -> list[Piece]:
+    def pieces(self, picks: Sequence[Numbers]) -> list[Piece]:
         """What each region has of a box in which no pick is empty."""
         layout = self.layout
         found = []
@@ -114,7 +115,7 @@ class Reading:
                 found.append((number, local, tuple([slice(first, last) for first, last in cuts])))
         return found
 
-    def read(self, picks: Sequence[Pick], out: Array | None = None) -> Array:
+    def read(self, picks: Sequence[Numbers], out: Array | None = None) -> Array:
         """The box of these picks, of one dimension a pick; into `out` of its shape and dtype."""
         counts = tuple([len(pick) for pick in picks])
         if out is None:
@@ -176,10 +177,10 @@ class Reading:
         itemsize = self.manifest.dtype.itemsize
         points = points_of(selection, itemsize, POINTS_BYTES)
         if points is None:
-            return applied(self.read(selection.picks), selection.rest)
+            return applied(self.read(selection.picks), selection)
         flat = np.empty(points.flat, self.manifest.dtype)
         for place, part in points.pieces:
-            flat[place] = applied(self.read(part.picks), part.rest)
+            flat[place] = applied(self.read(part.picks), part)
         return flat.reshape(points.shape)
 
 

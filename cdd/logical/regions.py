@@ -14,14 +14,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from cdd.dtypes import Array
+from cdd.indexing import Numbers
 from cdd.logical.errors import CoverageError, ManifestError, OverlapError
 from cdd.logical.manifest import Manifest
 
-Pick = range | Array
 MAX_CELLS = 1 << 22
 
 
-def cut(pick: Pick, lo: int, hi: int) -> tuple[int, int]:
+def cut(pick: Numbers, lo: int, hi: int) -> tuple[int, int]:
     """The run of a pick that lies within [lo, hi); empty where first >= last."""
     if isinstance(pick, range):
         start, step = pick.start, pick.step
@@ -30,7 +30,7 @@ def cut(pick: Pick, lo: int, hi: int) -> tuple[int, int]:
     return int(pick.searchsorted(lo)), int(pick.searchsorted(hi))
 
 
-def moved(pick: Pick, by: int) -> Pick:
+def moved(pick: Numbers, by: int) -> Numbers:
     """The pick's numbers plus `by`."""
     if by == 0:
         return pick
@@ -129,7 +129,7 @@ class Layout:
         bounds = zip(self.lo[number], self.hi[number], strict=True)
         return f"[{', '.join(f'{lo}:{hi}' for lo, hi in bounds)}]"
 
-    def find(self, picks: Sequence[Pick]) -> Sequence[int]:
+    def find(self, picks: Sequence[Numbers]) -> Sequence[int]:
         """The numbers of the regions that hold something between the picks' first and last numbers."""
         if self.axis is not None:
             pick = picks[self.axis]

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from cdd import arguments
 from cdd.dtypes import Array
-from cdd.indexing import row_numbers
-from cdd.logical.keys import Selection, applied, select
+from cdd.indexing import Selection, row_numbers, select
+from cdd.logical.keys import applied
 from cdd.logical.plan import Reading, joined_runs
 from cdd.out import out_items
 
@@ -134,4 +134,4 @@ def _read_group(
             begin = int(rows[at][0]) - start
             part = block[begin : begin + len(rows[at])]
             alone = done - first == 1 and part.size == block.size
-            results[at] = applied(part if alone else part.copy(), selections[at].rest)
+            results[at] = applied(part if alone else part.copy(), selections[at])

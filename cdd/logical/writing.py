@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cdd import arguments
+from cdd.indexing import select
 from cdd.logical import adding, pinning, virtual
 from cdd.logical.array import Array
 from cdd.logical.digests import grown
@@ -18,7 +19,6 @@ from cdd.logical.errors import (
     MemberError,
     ReadOnlyMemberError,
 )
-from cdd.logical.keys import select
 from cdd.logical.manifest import Manifest, Member, Region
 from cdd.logical.members import ZarrSource
 from cdd.logical.plan import Piece, Reading
@@ -83,7 +83,7 @@ class WritableArray(Array):
                 "a write's key is made of numbers, slices, ... and None: lists and masks only read"
             )
         block = np.empty(selection.counts, self.dtype)
-        view = block if selection.rest is None else block[(*selection.rest, ...)]
+        view = block[selection.rest if Ellipsis in selection.rest else (*selection.rest, ...)]
         np.copyto(view, value, casting="same_kind")
         if block.size == 0:
             return
