@@ -192,7 +192,7 @@ def core_tests(preset: str, quiet: bool = False) -> None:
 
 def test(options: argparse.Namespace) -> None:
     build(options)
-    need_venv("test", "logical", "tiles")
+    need_venv("test", "logical", "tiles", "ecosystem")
     say("core tests")
     core_tests("dev", quiet="-q" in options.rest or "--quiet" in options.rest)
     say("Python tests")

@@ -61,6 +61,8 @@ def get(rows: Rows, key: Any) -> Any:
             first = first.nonzero()[0]
         found = row_numbers(first, rows.shape[0])
         numbers, lead = found.reshape(-1), (np.arange(found.size).reshape(found.shape),)
+    elif isinstance(first, np.ndarray) and first.ndim > 1 and first.dtype == bool and _are_basic(keys[1:]):
+        return _masked(rows, first, keys[1:])
     else:
         return _selected(rows, select(key, rows.shape))
     if len(keys) == 1:
@@ -78,6 +80,31 @@ def _own(found: Any, block_bytes: int) -> Any:
     if isinstance(found, np.ndarray) and found.base is not None and 2 * found.nbytes < block_bytes:
         return found.copy()
     return found
+
+
+def _are_basic(keys: tuple[Any, ...]) -> bool:
+    return all(k is Ellipsis or isinstance(k, slice) for k in keys)
+
+
+def _masked(rows: Rows, mask: Array, rest: tuple[Any, ...]) -> Any:
+    """The items of a mask of rows and levels. Its places would take more memory than the items, so rows are
+    read in order and the mask applied to each piece, where it picks more than a few."""
+    if mask.ndim + sum(k is not Ellipsis for k in rest) > len(rows.shape):
+        return _selected(rows, select((mask, *rest), rows.shape))  # says what is wrong
+    check_mask(mask, rows.shape)
+    count = int(np.count_nonzero(mask))
+    if count * mask.ndim * mask.itemsize * 8 <= _NEAR_BYTES:
+        return _selected(rows, select((mask, *rest), rows.shape))
+    dtype = rows.take(range(0), None).dtype
+    one = np.broadcast_to(np.empty((), dtype), (1,) * mask.ndim + rows.shape[mask.ndim :])
+    out = np.empty((count, *one[(np.ones((1,) * mask.ndim, bool), *rest)].shape[1:]), dtype)
+    step, done = max(1, PIECE_BYTES // rows.bytes_of(1)), 0
+    for begin in range(0, len(mask), step):
+        some = mask[begin : begin + step]
+        if found := int(np.count_nonzero(some)):
+            out[done : done + found] = rows.take(range(begin, begin + len(some)), None)[(some, *rest)]
+            done += found
+    return out
 
 
 def _selected(rows: Rows, selection: Selection) -> Any:
