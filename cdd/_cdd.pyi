@@ -19,6 +19,8 @@ Cells = tuple[int, int, int, int]
 
 __version__: str
 codec_names: str  # separated by ", "
+max_threads: int
+understands_environment: int  # whether CDD_THREADS is a number, or not set
 
 class CddError(Exception):
     part: str | None

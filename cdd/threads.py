@@ -1,21 +1,18 @@
 """How many cores large reads and appends may use."""
 
 import os
-import re
 import warnings
 
 from cdd import _cdd
 from cdd.arguments import size
 
-MAX_THREADS = 1024
-
 
 def warn_of_environment() -> None:
     """Says so when CDD_THREADS is not what the core takes: no reason to fail an import, but to be told."""
-    text = os.environ.get("CDD_THREADS", "")
-    if text and not (re.fullmatch("[0-9]+", text) and int(text) <= MAX_THREADS):
+    if not _cdd.understands_environment:
+        text = os.environ.get("CDD_THREADS", "")
         warnings.warn(
-            f"CDD_THREADS={text!r} is not a number from 0 to {MAX_THREADS}: all cores may be used",
+            f"CDD_THREADS={text!r} is not a number from 0 to {_cdd.max_threads}: all cores may be used",
             RuntimeWarning,
             stacklevel=2,
         )
@@ -29,7 +26,7 @@ def set_threads(number: int) -> None:
     calls this itself. Where the system gives fewer threads (RLIMIT_NPROC, a container's limit) those have to
     do. Raises ValueError for a number that is negative or over 1024.
     """
-    _cdd.set_threads(size("number", number, 0, MAX_THREADS))
+    _cdd.set_threads(size("number", number, 0, _cdd.max_threads))
 
 
 def threads() -> int:

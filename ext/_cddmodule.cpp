@@ -58,6 +58,9 @@ int exec(PyObject* module) {
   using namespace cdd::ext;
   const bool done = PyModule_AddStringConstant(module, "__version__", CDD_VERSION) == 0 &&
                     PyModule_AddStringConstant(module, "codec_names", cdd::plan_names().c_str()) == 0 &&
+                    PyModule_AddIntConstant(module, "max_threads", cdd::kMostThreads) == 0 &&
+                    PyModule_AddIntConstant(module, "understands_environment",
+                                            cdd::understands_environment() ? 1 : 0) == 0 &&
                     add_errors(module) && add_memory_type(module) && add_reader_type(module) &&
                     add_rows_type(module) && add_writer_type(module) && add_lock_type(module) &&
                     add_packed_types(module) && add_arrow_types(module) && add_tile_reader_type(module) &&

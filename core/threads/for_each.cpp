@@ -10,6 +10,7 @@
 #include <latch>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -26,15 +27,19 @@
 namespace cdd {
 namespace {
 
-constexpr unsigned kMaxThreads = 1024;
+// The number that CDD_THREADS is, 0 where it is not set; nothing where it is none.
+std::optional<unsigned> threads_of_environment() noexcept {
+  const char* const text = std::getenv("CDD_THREADS");
+  if (text == nullptr || *text == '\0') return 0;
+  const char* const end = text + std::strlen(text);
+  unsigned asked = 0;
+  const auto [stop, error] = std::from_chars(text, end, asked);
+  if (error != std::errc{} || stop != end || asked > kMostThreads) return std::nullopt;
+  return asked;
+}
 
 unsigned default_threads() {
-  if (const char* const text = std::getenv("CDD_THREADS")) {
-    const char* const end = text + std::strlen(text);
-    unsigned asked = 0;
-    const auto [stop, error] = std::from_chars(text, end, asked);
-    if (error == std::errc{} && stop == end && asked > 0 && asked <= kMaxThreads) return asked;
-  }
+  if (const unsigned asked = threads_of_environment().value_or(0); asked > 0) return asked;
   const unsigned cores = std::thread::hardware_concurrency();
   return cores == 0 ? 1 : cores;
 }
@@ -132,12 +137,15 @@ void for_each_in_new_threads(unsigned threads, std::size_t n, const std::functio
 }  // namespace
 
 void set_threads(unsigned threads) {
-  if (threads > kMaxThreads) fail(ErrorCode::InvalidArgument, "%u threads, at most %u", threads, kMaxThreads);
+  if (threads > kMostThreads)
+    fail(ErrorCode::InvalidArgument, "%u threads, at most %u are allowed", threads, kMostThreads);
   setting().threads.store(threads == 0 ? default_threads() : threads);
   setting().process.store(process_id());
 }
 
 unsigned threads() noexcept { return has_threads() ? usable_threads() : 1; }
+
+bool understands_environment() noexcept { return threads_of_environment().has_value(); }
 
 bool has_threads() noexcept {
 #if defined(CDD_HAS_TBB)

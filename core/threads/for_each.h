@@ -12,10 +12,16 @@
 
 namespace cdd {
 
+inline constexpr unsigned kMostThreads = 1024;
+
 // How many threads work at once, the calling one included. Default: CDD_THREADS from the environment, else
-// what the machine has. 0 sets the default again. Throws InvalidArgument for an absurd number.
+// what the machine has. 0 sets the default again. Throws InvalidArgument for more than
+// kMostThreads.
 void set_threads(unsigned threads);
 unsigned threads() noexcept;
+
+// Whether CDD_THREADS, where it is set, is a number from 0 to kMostThreads. If not it counts as not set.
+bool understands_environment() noexcept;
 
 // Whether this build can use more than one thread.
 bool has_threads() noexcept;
