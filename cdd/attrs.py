@@ -1,12 +1,13 @@
-"""Attributes of an array: a dict of what JSON can say, kept in a store's user_meta behind a marker."""
+"""Attributes of an array: a dict of what JSON can say, kept in a store's user_meta after a marker.
 
-import json
+JSON is imported when there are some: most stores have none.
+"""
+
 import math
 from collections.abc import Mapping
 from typing import Any
 
 from cdd.arguments import shown
-from cdd.manifests import parse
 
 _MARKER = b'{"cdd-attrs":1,'
 _MOST_BYTES = 64 << 20  # of user_meta
@@ -16,15 +17,21 @@ def encoded(attrs: Mapping[str, Any]) -> bytes:
     """The attributes as user_meta, no bytes for none. TypeError or ValueError for what JSON does not have."""
     if not isinstance(attrs, Mapping):
         raise TypeError(f"attrs is a dict of what JSON has, not {shown(attrs)}")
+    if not attrs:
+        return b""
     _check(attrs, "attrs")
+    import json
+
     text = json.dumps({"attributes": dict(attrs)}, ensure_ascii=False, separators=(",", ":"))
-    return _MARKER + text[1:].encode() if attrs else b""
+    return _MARKER + text[1:].encode()
 
 
 def decoded(user_meta: bytes) -> dict[str, Any]:
     """The attributes in user_meta; none where it is something else. ManifestError for damaged JSON."""
     if not user_meta.startswith(_MARKER):
         return {}
+    from cdd.manifests import parse
+
     field = parse(user_meta, "attrs", _MOST_BYTES)
     attrs = field.value.get("attributes")
     if not isinstance(attrs, dict):

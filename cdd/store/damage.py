@@ -54,7 +54,7 @@ class VerifyReport:
 
     rows, chunks  what the index shows
     bad           a BadChunk for each of these chunks that cannot be read
-    hidden        whole chunks behind them that the index does not show
+    hidden        whole chunks after them that the index does not show
     """
 
     path: str
@@ -135,7 +135,7 @@ def _rows_of(core: _cdd.Reader, chunk: int) -> tuple[int | None, int | None]:
 
 
 def count_hidden_chunks(path: str, max_chunk_bytes: int = MAX_CHUNK_BYTES) -> tuple[int, int]:
-    """(chunks that a file's index shows, those that the file has behind them, in whole appends).
+    """(chunks that a file's index shows, those that the file has after them, in whole appends).
 
     None is hidden as long as all is well, whether or not a writer is at work. A crash of the system may leave
     some, and so does damage to the end of the index that looks like such a crash. The next writer takes up

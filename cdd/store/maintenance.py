@@ -39,7 +39,7 @@ class LostChunks(NamedTuple):
     def __str__(self) -> str:
         if self.chunks is None:
             since = "" if self.start is None else f", rows from {self.start} on"
-            place = f"what was behind chunk {self.first - 1}" if self.first else "what was there"
+            place = f"what was after chunk {self.first - 1}" if self.first else "what was there"
             return f"{place}{since}: how much is not known"
         last = self.first + self.chunks - 1
         name = f"chunk {self.first}" if last == self.first else f"chunks {self.first} to {last}"
@@ -97,7 +97,7 @@ def repair(
     """Writes every whole chunk of a damaged file to a new one, and says what is lost.
 
     It does not need the index: chunks are found by what they are. They keep their order, codecs and checks;
-    rows behind lost ones move up. The damaged file is not touched. `output` is by default NAME.repaired.cdd
+    rows after lost ones move up. The damaged file is not touched. `output` is by default NAME.repaired.cdd
     beside it. Chunks of more than `max_chunk_bytes` in memory are not decoded and count as lost.
 
     Raises BlockingIOError while a writer has the file open, FileExistsError when `output` is there and not to

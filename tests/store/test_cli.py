@@ -218,7 +218,7 @@ def test_repair_says_what_nothing_tells(path: Path, tmp_path: Path) -> None:
     report = cdd.repair(path, tmp_path / "out.cdd")
     assert report.lost[:2] == (cdd.LostChunks(5, 1, 50, None), cdd.LostChunks(9, 1, None, None))
     assert report.lost[2] == cdd.LostChunks(99, None, None, None)
-    assert "what was behind chunk 98: how much is not known" in str(report)
+    assert "what was after chunk 98: how much is not known" in str(report)
     assert "rows from 50 on, how many is not known" in str(report)
     expect_store(tmp_path / "out.cdd", without(5, 9, 99))
 
