@@ -10,23 +10,43 @@
 namespace cdd::levels {
 namespace {
 
-// Numbers of things in order of first appearance: an open hash table of what `same` compares.
+// Numbers of things in order of first appearance: an open hash table of what `same` compares. It grows, since
+// of many cells few are new, and a small table stays in the nearest cache.
 class Numbering {
  public:
-  explicit Numbering(std::size_t most)
-      : slots_(std::bit_ceil(2 * most + 2), kNone), mask_(slots_.size() - 1) {}
+  Numbering() : slots_(kFirstSlots, kNone), mask_(kFirstSlots - 1) {}
 
-  // The number of the thing with this hash, `next` (then taken) when it is not there yet.
-  template <class Same>
-  std::uint32_t find_or_add(std::uint64_t hash, std::uint32_t next, Same same) {
-    for (std::size_t i = static_cast<std::size_t>(hash >> 32) & mask_;; i = (i + 1) & mask_) {
-      if (slots_[i] == kNone) return slots_[i] = next;
+  // The number of the thing with this hash, `next` (then taken) when it is not there yet. hash_of(i) is the
+  // hash of thing i.
+  template <class Same, class HashOf>
+  std::uint32_t find_or_add(std::uint64_t hash, std::uint32_t next, Same same, HashOf hash_of) {
+    for (std::size_t i = place_of(hash);; i = (i + 1) & mask_) {
+      if (slots_[i] == kNone) {
+        slots_[i] = next;
+        if (2 * std::size_t{next} >= mask_) grow(next + 1, hash_of);
+        return next;
+      }
       if (same(slots_[i])) return slots_[i];
     }
   }
 
  private:
   static constexpr std::uint32_t kNone = 0xffffffff;
+  static constexpr std::size_t kFirstSlots = 1024;
+
+  std::size_t place_of(std::uint64_t hash) const noexcept { return static_cast<std::size_t>(hash >> 32) & mask_; }
+
+  template <class HashOf>
+  void grow(std::uint32_t n, HashOf hash_of) {
+    slots_.assign(4 * slots_.size(), kNone);
+    mask_ = slots_.size() - 1;
+    for (std::uint32_t thing = 0; thing < n; ++thing) {
+      std::size_t i = place_of(hash_of(thing));
+      while (slots_[i] != kNone) i = (i + 1) & mask_;
+      slots_[i] = thing;
+    }
+  }
+
   std::vector<std::uint32_t> slots_;
   std::size_t mask_;
 };
@@ -47,37 +67,72 @@ bool same_bytes(const std::byte* a, const std::byte* b, std::size_t n) noexcept 
   return n == 0 || load<std::uint32_t>(a) == load<std::uint32_t>(b);
 }
 
-void number_levels(Bytes rows, Dictionary& d) {
-  const std::size_t bytes = d.shape.entry_bytes(), slots = d.shape.slots, n = d.n_rows * slots;
-  Numbering numbering(n);
-  d.cells.resize(n);
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::byte* cell = rows.data() + i * bytes;
-    // Most levels stand where they stood in the row before.
-    if (i >= slots && same_bytes(cell, cell - slots * bytes, bytes)) {
-      d.cells[i] = d.cells[i - slots];
-      continue;
+// Which of a row's slots [begin, end), 64 at most, differ from those of the row before: a bit each.
+template <std::size_t known_bytes>
+std::uint64_t differing(const std::byte* row, std::size_t row_bytes, std::size_t begin, std::size_t end,
+                        std::size_t bytes) noexcept {
+  std::uint64_t bits = 0;
+  for (std::size_t j = begin; j < end; ++j) {
+    const std::byte* cell = row + j * bytes;
+    const std::byte* above = cell - row_bytes;
+    bool differs;
+    if constexpr (known_bytes == 8) {
+      differs = load<std::uint64_t>(cell) != load<std::uint64_t>(above);
+    } else if constexpr (known_bytes == 12) {
+      differs = ((load<std::uint64_t>(cell) ^ load<std::uint64_t>(above)) |
+                 (load<std::uint32_t>(cell + 8) ^ load<std::uint32_t>(above + 8))) != 0;
+    } else {
+      differs = !same_bytes(cell, above, bytes);
     }
-    const auto next = static_cast<std::uint32_t>(d.samples.size());
-    d.cells[i] = numbering.find_or_add(hash_bytes(cell, bytes), next, [&](std::uint32_t level) {
-      return same_bytes(d.samples[level], cell, bytes);
+    bits |= std::uint64_t{differs} << (j - begin);
+  }
+  return bits;
+}
+
+// `known_bytes` of an entry, if not 0.
+template <std::size_t known_bytes>
+void number_levels(Bytes rows, Dictionary& d) {
+  const std::size_t bytes = known_bytes == 0 ? d.shape.entry_bytes() : known_bytes;
+  const std::size_t slots = d.shape.slots, words = d.changed_words();
+  Numbering numbering;
+  const auto hash_of = [&](std::uint32_t level) { return hash_bytes(d.samples[level], bytes); };
+  d.cells.resize(d.n_rows * slots);
+  d.changed.resize(d.n_rows * words);
+  for (std::size_t r = 0; r < d.n_rows; ++r) {
+    const std::byte* row = rows.data() + r * slots * bytes;
+    std::uint32_t* cells = d.cells.data() + r * slots;
+    if (r != 0) std::copy_n(cells - slots, slots, cells);
+    for (std::size_t w = 0; w < words; ++w) {
+      const std::size_t end = std::min(slots, w * 64 + 64);
+      d.changed[r * words + w] =
+          r == 0 ? ~std::uint64_t{0} >> (w * 64 + 64 - end)
+                 : differing<known_bytes>(row, slots * bytes, w * 64, end, bytes);
+    }
+    d.for_changed(r, 0, slots, [&](std::size_t j) {
+      const std::byte* cell = row + j * bytes;
+      const auto next = static_cast<std::uint32_t>(d.samples.size());
+      d.samples.push_back(cell);  // growing asks for its hash
+      const auto is_it = [&](std::uint32_t level) { return same_bytes(d.samples[level], cell, bytes); };
+      cells[j] = numbering.find_or_add(hash_bytes(cell, bytes), next, is_it, hash_of);
+      if (cells[j] != next) d.samples.pop_back();
     });
-    if (d.cells[i] == next) d.samples.push_back(cell);
   }
   d.n_levels = d.samples.size();
 }
 
 void number_keys(Dictionary& d) {
   const std::size_t bytes = d.shape.item_bytes;
-  Numbering numbering(d.n_levels);
+  Numbering numbering;
   std::vector<const std::byte*> samples;
+  const auto hash_of = [&](std::uint32_t key) { return hash_bytes(samples[key], bytes); };
   d.keys.resize(d.n_levels);
   for (std::size_t i = 0; i < d.n_levels; ++i) {
+    const std::byte* item = d.samples[i];
     const auto next = static_cast<std::uint32_t>(samples.size());
-    d.keys[i] = numbering.find_or_add(hash_bytes(d.samples[i], bytes), next, [&](std::uint32_t key) {
-      return same_bytes(samples[key], d.samples[i], bytes);
-    });
-    if (d.keys[i] == next) samples.push_back(d.samples[i]);
+    samples.push_back(item);  // growing asks for its hash
+    const auto is_it = [&](std::uint32_t key) { return same_bytes(samples[key], item, bytes); };
+    d.keys[i] = numbering.find_or_add(hash_bytes(item, bytes), next, is_it, hash_of);
+    if (d.keys[i] != next) samples.pop_back();
   }
   d.n_keys = samples.size();
 }
@@ -197,7 +252,7 @@ Dictionary make_dictionary(const Shape& shape, Bytes rows, std::size_t n_rows, s
   d.shape = shape;
   d.n_rows = n_rows;
   d.exception_worth = exception_worth;
-  number_levels(rows, d);
+  with_known_bytes(shape.entry_bytes(), [&](auto known) { number_levels<known>(rows, d); });
   number_keys(d);
   make_lanes(d);
   return d;

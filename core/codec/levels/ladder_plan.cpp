@@ -29,7 +29,7 @@ std::int64_t rank_of(const Dictionary& d, std::size_t level) noexcept {
 // One side of the rows: slots [begin, end), in the order of places.
 struct Side {
   std::size_t begin, end;
-  std::vector<std::uint32_t> place_of_key;    // or kNone
+  std::vector<std::uint32_t> place_of_level;  // of those that stand here
   std::vector<std::uint32_t> level_of_place;  // some level that has the key
   bool is_rising = true;
 
@@ -39,38 +39,43 @@ struct Side {
 
 // False when not every row is in one order.
 bool order_places(const Dictionary& d, Side& side) {
-  side.place_of_key.assign(d.n_keys, kNone);
+  side.place_of_level.assign(d.n_levels, kNone);
   side.level_of_place.clear();
   if (side.slots() == 0) return true;
   const std::size_t slots = d.shape.slots;
   const std::uint32_t* first = d.cells.data() + side.begin;
   side.is_rising = side.slots() == 1 || rank_of(d, first[0]) < rank_of(d, first[1]);
+  for (std::size_t r = 0; r < d.n_rows; ++r) {
+    const std::uint32_t* row = d.cells.data() + r * slots;
+    d.for_changed(r, side.begin, side.end, [&](std::size_t j) { side.place_of_level[row[j]] = 0; });
+  }
+  std::vector<std::uint32_t> place_of_key(d.n_keys, kNone);
   std::vector<std::pair<std::int64_t, std::uint32_t>> ranks;
-  const std::uint32_t* before = nullptr;
-  for (const std::uint32_t* row = first; row < d.cells.data() + d.cells.size(); row += slots) {
-    for (std::size_t j = 0; j < side.slots(); ++j) {
-      if (before != nullptr && before[j] == row[j]) continue;
-      std::uint32_t& place = side.place_of_key[d.keys[row[j]]];
-      if (place != kNone) continue;
-      place = 0;
-      const std::int64_t rank = rank_of(d, row[j]);
-      ranks.emplace_back(side.is_rising ? rank : ~rank, row[j]);
-    }
-    before = row;
+  for (std::uint32_t level = 0; level < d.n_levels; ++level) {
+    if (side.place_of_level[level] == kNone || place_of_key[d.keys[level]] != kNone) continue;
+    place_of_key[d.keys[level]] = 0;
+    const std::int64_t rank = rank_of(d, level);
+    ranks.emplace_back(side.is_rising ? rank : ~rank, level);
   }
   std::sort(ranks.begin(), ranks.end());
+  side.level_of_place.reserve(ranks.size());
   for (std::uint32_t p = 0; p < ranks.size(); ++p) {
-    side.place_of_key[d.keys[ranks[p].second]] = p;
+    place_of_key[d.keys[ranks[p].second]] = p;
     side.level_of_place.push_back(ranks[p].second);
   }
-  for (const std::uint32_t* row = first; row < d.cells.data() + d.cells.size(); row += slots) {
-    const bool has_before = row != first;
-    for (std::size_t j = 1; j < side.slots(); ++j) {
-      if (has_before && row[j] == *(row + j - slots) && row[j - 1] == *(row + j - 1 - slots)) continue;
-      if (side.place_of_key[d.keys[row[j - 1]]] >= side.place_of_key[d.keys[row[j]]]) return false;
-    }
+  for (std::size_t level = 0; level < d.n_levels; ++level) {
+    if (side.place_of_level[level] != kNone) side.place_of_level[level] = place_of_key[d.keys[level]];
   }
-  return true;
+  bool is_sorted = true;
+  for (std::size_t r = 0; r < d.n_rows && is_sorted; ++r) {
+    const std::uint32_t* row = d.cells.data() + r * slots;
+    d.for_changed(r, side.begin, side.end, [&](std::size_t j) {
+      const std::uint32_t place = side.place_of_level[row[j]];
+      is_sorted &= j == side.begin || side.place_of_level[row[j - 1]] < place;
+      is_sorted &= j + 1 == side.end || place < side.place_of_level[row[j + 1]];
+    });
+  }
+  return is_sorted;
 }
 
 // Whether the first of the side's slots has other keys from row to row more often than its last: levels then
@@ -155,7 +160,7 @@ class Ladder {
       const std::uint32_t level = d_.cells[j];
       if (entry_of_[level] == kNone) entry_of_[level] = static_cast<std::uint32_t>(entry_levels.size());
       entry_levels.push_back(level);
-      stand(state, side.place_of_key[d_.keys[level]], level);
+      stand(state, side.place_of_level[level], level);
     }
   }
 
@@ -181,27 +186,34 @@ class Ladder {
 
   void change_to(const Side& side, State& state, std::size_t r) {
     const std::uint32_t* row = d_.cells.data() + r * d_.shape.slots;
-    if (std::equal(row + side.begin, row + side.end, row - d_.shape.slots + side.begin)) return;
-    const auto place_of = [&](std::size_t j) { return side.place_of_key[d_.keys[row[j]]]; };
+    changed_.clear();
+    d_.for_changed(r, side.begin, side.end, [&](std::size_t j) { changed_.push_back(j); });
+    if (changed_.empty()) return;
+    // What stands beside the slots [from, to), which are all that differ, stays.
+    const std::size_t from = changed_.front(), to = changed_.back() + 1;
+    const auto place_of = [&](std::size_t j) { return side.place_of_level[row[j]]; };
     const bool keeps = &side == sides && keeps_last;
     // What stands between the places of the row, and is not in it, goes.
-    const std::size_t low = keeps ? place_of(side.begin) : 0;
-    const std::size_t high = keeps ? side.places() : place_of(side.end - 1) + 1;
-    std::size_t j = side.begin;
+    const std::size_t low = from > side.begin ? place_of(from - 1) + 1u : keeps ? place_of(from) : 0u;
+    const std::size_t high = to < side.end ? place_of(to) : keeps ? side.places() : place_of(to - 1) + 1u;
+    std::size_t j = from, place = place_of(j);
     for (std::size_t w = low / 64; w * 64 < high; ++w) {
       std::uint64_t gone = state.stands[w];
-      for (; j < side.end && place_of(j) / 64 == w; ++j) gone &= ~(std::uint64_t{1} << place_of(j) % 64);
+      while (place / 64 == w) {
+        gone &= ~(std::uint64_t{1} << place % 64);
+        place = ++j < to ? place_of(j) : kNone;
+      }
       if (low > w * 64) gone &= ~std::uint64_t{0} << low % 64;
       if (high < w * 64 + 64) gone &= ~(~std::uint64_t{0} << high % 64);
       for (; gone != 0; gone &= gone - 1)
         take_away(state, w * 64 + static_cast<std::size_t>(std::countr_zero(gone)));
     }
-    for (j = side.begin; j < side.end; ++j) {
-      const std::size_t place = place_of(j);
-      if (state.level[place] != row[j]) change(state, place, row[j]);
+    for (const std::size_t slot : changed_) {
+      if (state.level[place_of(slot)] != row[slot]) change(state, place_of(slot), row[slot]);
     }
     // What no row shows must not become too much.
-    for (std::size_t p = 0; keeps && state.standing > side.slots() + most_hidden(d_.shape) && p < low; ++p) {
+    const std::size_t shown = place_of(side.begin);
+    for (std::size_t p = 0; keeps && state.standing > side.slots() + most_hidden(d_.shape) && p < shown; ++p) {
       if (state.level[p] != kNone) take_away(state, p);
     }
   }
@@ -220,6 +232,7 @@ class Ladder {
 
   const Dictionary& d_;
   std::vector<std::uint32_t> entry_of_;  // of each level, or kNone
+  std::vector<std::size_t> changed_;     // slots of a row
   State states_[2];
 };
 
@@ -238,7 +251,7 @@ void append_header(const Dictionary& d, const Ladder& ladder, unsigned kind_bits
   for (const Side& side : ladder.sides) {
     std::vector<std::byte> bits((side.places() + 7) / 8);
     for (std::size_t j = side.begin; j < side.end; ++j) {
-      const std::uint32_t place = side.place_of_key[d.keys[d.cells[j]]];
+      const std::uint32_t place = side.place_of_level[d.cells[j]];
       bits[place / 8] |= std::byte{1} << place % 8;
     }
     plan.header.insert(plan.header.end(), bits.begin(), bits.end());

@@ -61,17 +61,20 @@ enum class Form : std::uint8_t { One = 1, Many = 2 };
 constexpr std::size_t kSegmentRows = 256;
 constexpr double kSegmentSpan = 50000;
 constexpr std::size_t kProbeRows = 64;
+// A segment that was planned is kept where the best length is not so many times longer or shorter.
+constexpr double kNearLength = 1.4;
 
 // An exception of a packed stream takes a step of its own to decode; it must save so many bytes.
 constexpr std::size_t kExceptionWorth = 2;
 
 // With fewer events than this the full layout is not worth a try.
 constexpr std::size_t kManyCellsPerEvent = 4;
+// Of a ladder a changed level makes about 1.4 events; so where more than one in 5.5 changes, the full layout is
+// planned first, and if it is the better by far, alone.
+constexpr double kManyCellsPerChange = 5.5;
 // Where a quarter of the levels change, windows of the full layout take a third less time than those of a
 // ladder. It may be so much larger.
 constexpr double kFullWorth = 1.4;
-// With more levels than this it may show before anything else is tried.
-constexpr std::size_t kManyCellsPerLevel = 6;
 
 Shape shape_of(const RowLayout& layout) noexcept {
   const Kind kind = layout.dtype().kind();
@@ -110,6 +113,15 @@ SegmentPlan smaller_of(const Shape& shape, SegmentPlan a, SegmentPlan b) {
   return !b.streams.empty() && b.bytes(shape) < a.bytes(shape) ? std::move(b) : std::move(a);
 }
 
+// Cells of all rows but the first that are not as those above them.
+std::size_t count_moved(const Dictionary& d) {
+  std::size_t moved = 0;
+  const std::size_t words = d.changed_words();
+  for (std::size_t i = words; i < d.changed.size(); ++i)
+    moved += static_cast<std::size_t>(std::popcount(d.changed[i]));
+  return moved;
+}
+
 // Levels of all rows but the first that are not in the row before.
 std::size_t count_changes(const Dictionary& d) {
   const std::size_t slots = d.shape.slots;
@@ -139,9 +151,12 @@ SegmentPlan plan_segment(const Shape& shape, Bytes rows, std::size_t n_rows, boo
   };
   const std::size_t n_cells = dictionary.cells.size();
   SegmentPlan full;
-  if (!smallest && dictionary.n_levels * kManyCellsPerLevel > n_cells) {
+  const auto are_many = [&](std::size_t changes) {
+    return static_cast<double>(changes) * kManyCellsPerChange > static_cast<double>(n_cells);
+  };
+  if (!smallest && are_many(count_moved(dictionary))) {
     const std::size_t changes = count_changes(dictionary);
-    if (changes * kManyCellsPerEvent > n_cells) {
+    if (are_many(changes)) {
       full = levels::plan_full(dictionary);
       if (is_worth(full, guess_without_ids(dictionary, full, changes))) return full;
     }
@@ -164,15 +179,41 @@ std::size_t even_segment_rows(std::size_t n_rows, std::size_t most) {
   return (n_rows + n_segments - 1) / n_segments;
 }
 
-// Rows of each segment when `rows` of them are `work`.
-std::size_t choose_segment_rows(const Shape& shape, std::size_t n_rows, std::size_t rows, std::size_t work) {
-  std::size_t most = std::clamp<std::size_t>(levels::kMaxCells / shape.slots, 1, kSegmentRows);
-  if (work > 0) {
-    const double rows_per_work = static_cast<double>(rows) / static_cast<double>(work);
-    most =
-        std::clamp<std::size_t>(static_cast<std::size_t>(std::sqrt(kSegmentSpan * rows_per_work)), 1, most);
-  }
-  return even_segment_rows(n_rows, most);
+// The most rows of a segment when `rows` of them are `work`.
+std::size_t longest_segment(const Shape& shape, std::size_t rows, std::size_t work) {
+  const auto most = std::clamp<std::size_t>(levels::kMaxCells / shape.slots, 1, kSegmentRows);
+  if (work == 0) return most;
+  const double rows_per_work = static_cast<double>(rows) / static_cast<double>(work);
+  return std::clamp<std::size_t>(static_cast<std::size_t>(std::sqrt(kSegmentSpan * rows_per_work)), 1, most);
+}
+
+// How many levels of the first n_rows rows are not those of the row before: about the work of these rows, or
+// more, where levels move.
+std::size_t count_moved(const Shape& shape, Bytes rows, std::size_t n_rows) {
+  std::size_t moved = 0;
+  with_known_bytes(shape.entry_bytes(), [&](auto known) {
+    const std::size_t bytes = known == 0 ? shape.entry_bytes() : known;
+    const std::byte* const end = rows.data() + n_rows * shape.row_bytes();
+    for (const std::byte* p = rows.data() + shape.row_bytes(); p < end; p += bytes)
+      moved += std::memcmp(p, p - shape.row_bytes(), bytes) != 0;
+  });
+  return moved;
+}
+
+// Rows to plan first: those of a segment if that is known without, else so many as tell.
+std::size_t first_rows(const Shape& shape, Bytes rows, std::size_t n_rows) {
+  const std::size_t most = even_segment_rows(n_rows, longest_segment(shape, 0, 0));
+  if (most <= kProbeRows) return most;
+  const std::size_t work = count_moved(shape, rows, kProbeRows);
+  return most <= longest_segment(shape, kProbeRows, work) ? most : kProbeRows;
+}
+
+// Rows of each segment, `planned` of which turned out to be `work`.
+std::size_t choose_segment_rows(const Shape& shape, std::size_t n_rows, std::size_t planned, std::size_t work) {
+  const std::size_t longest = longest_segment(shape, planned, work);
+  const auto best = static_cast<double>(std::min(longest, n_rows)), have = static_cast<double>(planned);
+  if (have < best * kNearLength && best < have * kNearLength) return planned;
+  return even_segment_rows(n_rows, longest);
 }
 
 std::size_t encode(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, EncodeContext& context,
@@ -184,9 +225,8 @@ std::size_t encode(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, En
   };
   const std::size_t longest = std::max<std::size_t>(levels::kMaxCells / shape.slots, 1);
   // The first rows tell how much work a row is; often they are all there are.
-  const std::size_t probe_rows = context.smallest
-                                     ? even_segment_rows(n_rows, longest)
-                                     : std::min(choose_segment_rows(shape, n_rows, n_rows, 0), kProbeRows);
+  const std::size_t probe_rows =
+      context.smallest ? even_segment_rows(n_rows, longest) : first_rows(shape, rows, n_rows);
   SegmentPlan plan = plan_rows(0, probe_rows);
   const std::size_t segment_rows =
       context.smallest ? probe_rows : choose_segment_rows(shape, n_rows, probe_rows, plan.work);

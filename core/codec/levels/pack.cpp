@@ -64,29 +64,29 @@ void add_exceptions(const simd::LevelsKernels& kernels, const Stream& s, std::si
   }
 }
 
-std::byte* write_array(std::span<const std::uint32_t> values, unsigned shift, unsigned width,
-                       std::byte* out) {
+// Bits [shift, shift + width) of value_of(i) for n values.
+template <class ValueOf>
+std::byte* write_array(std::size_t n, const ValueOf& value_of, unsigned shift, unsigned width, std::byte* out) {
   const std::uint64_t mask = (std::uint64_t{1} << width) - 1;
   std::uint64_t bits = 0;
-  unsigned filled = 0;
-  for (const std::uint32_t v : values) {
-    bits |= (std::uint64_t{v} >> shift & mask) << filled;
+  unsigned filled = 0;  // at most 7 bits of a byte that is not whole yet
+  for (std::size_t i = 0; i < n; ++i) {
+    bits |= (std::uint64_t{value_of(i)} >> shift & mask) << filled;
     filled += width;
-    if (filled >= 32) {
-      store<std::uint32_t>(out, static_cast<std::uint32_t>(bits));
-      out += 4;
-      bits >>= 32;
-      filled -= 32;
-    }
+    store<std::uint64_t>(out, bits);
+    out += filled / 8;
+    bits >>= filled & ~7u;
+    filled &= 7;
   }
-  store<std::uint32_t>(out, static_cast<std::uint32_t>(bits));
+  store<std::uint8_t>(out, static_cast<std::uint8_t>(bits));
   return out + (filled + 7) / 8;
 }
 
-std::byte* write_wide_array(std::span<const std::uint32_t> values, unsigned width, std::byte* out) {
-  if (width <= kMaxPlainWidth) return write_array(values, 0, width, out);
-  out = write_array(values, 0, kLowWidth, out);
-  return write_array(values, kLowWidth, width - kLowWidth, out);
+template <class ValueOf>
+std::byte* write_wide_array(std::size_t n, const ValueOf& value_of, unsigned width, std::byte* out) {
+  if (width <= kMaxPlainWidth) return write_array(n, value_of, 0, width, out);
+  out = write_array(n, value_of, 0, kLowWidth, out);
+  return write_array(n, value_of, kLowWidth, width - kLowWidth, out);
 }
 
 std::uint32_t zigzag(std::uint32_t v) noexcept { return v << 1 ^ (0u - (v >> 31)); }
@@ -173,13 +173,11 @@ StreamPlan plan_stream(std::span<const std::uint32_t> values, bool allow_zigzag,
   for (const std::uint32_t v : values) least = std::min(least, static_cast<std::int32_t>(v));
   std::array<std::uint32_t, 33> counts{}, zigzag_counts{};
   const auto base = static_cast<std::uint32_t>(least);
-  for (const std::uint32_t v : values) {
-    ++counts[static_cast<std::size_t>(std::bit_width(v - base))];
-    ++zigzag_counts[static_cast<std::size_t>(std::bit_width(zigzag(v)))];
-  }
+  for (const std::uint32_t v : values) ++counts[static_cast<std::size_t>(std::bit_width(v - base))];
   plain.head.base = base;
   choose_width(counts, values.size(), exception_worth, plain.head);
   if (!allow_zigzag) return plain;
+  for (const std::uint32_t v : values) ++zigzag_counts[static_cast<std::size_t>(std::bit_width(zigzag(v)))];
   StreamPlan zigzagged{values, StreamHead{}};
   zigzagged.head.zigzag = true;
   choose_width(zigzag_counts, values.size(), exception_worth, zigzagged.head);
@@ -203,18 +201,25 @@ std::byte* write_stream_head(const StreamPlan& plan, std::byte* out) {
 
 std::byte* write_stream_body(const StreamPlan& plan, std::byte* out) {
   const StreamHead& h = plan.head;
-  std::vector<std::uint32_t> main(plan.values.begin(), plan.values.end());
-  std::vector<std::uint32_t> positions, highs;
-  for (std::size_t i = 0; i < main.size(); ++i) {
-    main[i] = coded(h, main[i]);
-    if (h.n_high == 0 || main[i] >> h.width == 0) continue;
-    positions.push_back(static_cast<std::uint32_t>(i));
-    highs.push_back(main[i] >> h.width);
+  const std::span<const std::uint32_t> values = plan.values;
+  if (h.zigzag) {
+    out = write_wide_array(values.size(), [=](std::size_t i) { return zigzag(values[i]); }, h.width, out);
+  } else {
+    const std::uint32_t base = h.base;
+    out = write_wide_array(values.size(), [=](std::size_t i) { return values[i] - base; }, h.width, out);
   }
-  out = write_wide_array(main, h.width, out);
   if (h.n_high == 0) return out;
-  out = write_wide_array(positions, position_width(main.size()), out);
-  return write_wide_array(highs, h.high_width, out);
+  std::vector<std::uint32_t> positions, highs;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::uint32_t high = coded(h, values[i]) >> h.width;
+    if (high == 0) continue;
+    positions.push_back(static_cast<std::uint32_t>(i));
+    highs.push_back(high);
+  }
+  const auto position = [&](std::size_t k) { return positions[k]; };
+  const auto high = [&](std::size_t k) { return highs[k]; };
+  out = write_wide_array(h.n_high, position, position_width(values.size()), out);
+  return write_wide_array(h.n_high, high, h.high_width, out);
 }
 
 }  // namespace cdd::levels

@@ -341,14 +341,15 @@ SegmentPlan plan_full(const Dictionary& d) {
   }
   auto& starts = plan.values[d.scales.lanes];
   auto& deltas = plan.values[d.scales.lanes + 1];
-  deltas.reserve(d.n_rows * steps);
+  deltas.resize(d.n_rows * steps);
+  std::uint32_t* delta = deltas.data();
   for (std::size_t block = 0; block < d.n_rows; block += simd::kIdBlockRows) {
     const std::size_t end = std::min(d.n_rows, block + simd::kIdBlockRows);
     for (std::size_t r = block; r < end; ++r) starts.push_back(entry_of[d.cells[r * slots]]);
     for (std::size_t j = 1; j < slots; ++j) {
       for (std::size_t r = block; r < end; ++r) {
         const std::uint32_t* cell = d.cells.data() + r * slots + j;
-        deltas.push_back(entry_of[cell[0]] - entry_of[cell[-1]]);
+        *delta++ = entry_of[cell[0]] - entry_of[cell[-1]];
       }
     }
   }

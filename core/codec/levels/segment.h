@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -142,6 +143,9 @@ struct Dictionary {
   std::size_t exception_worth = 0;  // of streams: see plan_stream()
   std::size_t n_levels = 0;
   std::vector<std::uint32_t> cells;       // n_rows * slots level numbers, in order of first appearance
+  // A bit for each cell, a row's in words of their own: set in all of row 0, and where the level is not that of
+  // the row before. Most rows have few, and no processor predicts which.
+  std::vector<std::uint64_t> changed;
   std::vector<const std::byte*> samples;  // of each level: where it stands in the rows
   Scales scales{};
   std::vector<std::uint32_t> lanes;  // lanes * n_levels
@@ -150,6 +154,19 @@ struct Dictionary {
   std::vector<bool> is_special;  // n_levels * features; empty when there is none
 
   const std::uint32_t* lane(std::size_t l) const noexcept { return lanes.data() + l * n_levels; }
+  std::size_t changed_words() const noexcept { return (shape.slots + 63) / 64; }
+
+  // f(slot) for the changed cells of a row in [begin, end), in order.
+  template <class F>
+  void for_changed(std::size_t row, std::size_t begin, std::size_t end, const F& f) const {
+    const std::uint64_t* words = changed.data() + row * changed_words();
+    for (std::size_t w = begin / 64; w * 64 < end; ++w) {
+      std::uint64_t bits = words[w];
+      if (begin > w * 64) bits &= ~std::uint64_t{0} << begin % 64;
+      if (end < w * 64 + 64) bits &= ~(~std::uint64_t{0} << end % 64);
+      for (; bits != 0; bits &= bits - 1) f(w * 64 + static_cast<std::size_t>(std::countr_zero(bits)));
+    }
+  }
 };
 Dictionary make_dictionary(const Shape& shape, Bytes rows, std::size_t n_rows, std::size_t exception_worth);
 // The specials of the entries given by their level numbers, in order of entry.
