@@ -56,12 +56,25 @@ std::vector<RowLayout> layouts() {
           {Kind::Complex64, cube}, {Kind::Complex128, other}, {Kind::Float64, line}, {Kind::UInt32, book}};
 }
 
+// The lossless ones: "auto" and the books of XORed rows, which are only had by name.
+std::vector<ChunkPlan> all_plans(const RowLayout& layout) {
+  std::vector<ChunkPlan> plans = plans_for("auto", layout);
+  for (const char* name : {"okx_ob_f32", "generic_ob"}) {
+    try {
+      for (const ChunkPlan& plan : plans_for(name, layout)) plans.push_back(plan);
+    } catch (const Error&) {
+      continue;  // it does not suit these rows
+    }
+  }
+  return plans;
+}
+
 TEST(Cells, EveryCodecGivesThoseOfItsRows) {
   constexpr std::uint32_t kRows = 150;
   std::set<CodecId> seen;
   for (const RowLayout& layout : layouts()) {
     const Buffer rows = rows_of(layout, kRows);
-    for (const ChunkPlan& plan : plans_for("auto", layout)) {
+    for (const ChunkPlan& plan : all_plans(layout)) {
       const Buffer record = encode_record(layout, rows, kRows, plan);
       if (record.empty()) continue;
       seen.insert(plan.codec->id);

@@ -34,7 +34,9 @@ class Numbering {
   static constexpr std::uint32_t kNone = 0xffffffff;
   static constexpr std::size_t kFirstSlots = 1024;
 
-  std::size_t place_of(std::uint64_t hash) const noexcept { return static_cast<std::size_t>(hash >> 32) & mask_; }
+  std::size_t place_of(std::uint64_t hash) const noexcept {
+    return static_cast<std::size_t>(hash >> 32) & mask_;
+  }
 
   template <class HashOf>
   void grow(std::uint32_t n, HashOf hash_of) {
@@ -104,9 +106,8 @@ void number_levels(Bytes rows, Dictionary& d) {
     if (r != 0) std::copy_n(cells - slots, slots, cells);
     for (std::size_t w = 0; w < words; ++w) {
       const std::size_t end = std::min(slots, w * 64 + 64);
-      d.changed[r * words + w] =
-          r == 0 ? ~std::uint64_t{0} >> (w * 64 + 64 - end)
-                 : differing<known_bytes>(row, slots * bytes, w * 64, end, bytes);
+      d.changed[r * words + w] = r == 0 ? ~std::uint64_t{0} >> (w * 64 + 64 - end)
+                                        : differing<known_bytes>(row, slots * bytes, w * 64, end, bytes);
     }
     d.for_changed(r, 0, slots, [&](std::size_t j) {
       const std::byte* cell = row + j * bytes;

@@ -213,7 +213,8 @@ class Ladder {
     }
     // What no row shows must not become too much.
     const std::size_t shown = place_of(side.begin);
-    for (std::size_t p = 0; keeps && state.standing > side.slots() + most_hidden(d_.shape) && p < shown; ++p) {
+    for (std::size_t p = 0; keeps && state.standing > side.slots() + most_hidden(d_.shape) && p < shown;
+         ++p) {
       if (state.level[p] != kNone) take_away(state, p);
     }
   }

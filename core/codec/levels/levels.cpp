@@ -69,9 +69,6 @@ constexpr std::size_t kExceptionWorth = 2;
 
 // With fewer events than this the full layout is not worth a try.
 constexpr std::size_t kManyCellsPerEvent = 4;
-// Of a ladder a changed level makes about 1.4 events; so where more than one in 5.5 changes, the full layout is
-// planned first, and if it is the better by far, alone.
-constexpr double kManyCellsPerChange = 5.5;
 // Where a quarter of the levels change, windows of the full layout take a third less time than those of a
 // ladder. It may be so much larger.
 constexpr double kFullWorth = 1.4;
@@ -122,23 +119,26 @@ std::size_t count_moved(const Dictionary& d) {
   return moved;
 }
 
-// Levels of all rows but the first that are not in the row before.
-std::size_t count_changes(const Dictionary& d) {
+// About the events of a ladder of these rows: one for each level that is not in the row before, and another
+// for each price that is not, since one goes for it.
+std::size_t guess_events(const Dictionary& d) {
   const std::size_t slots = d.shape.slots;
-  std::vector<std::uint32_t> seen(d.n_levels, 0);  // row behind the last that has it
-  std::size_t changes = 0;
+  std::vector<std::uint32_t> seen(d.n_levels, 0), seen_keys(d.n_keys, 0);  // row behind the last that has it
+  std::size_t events = 0;
   for (std::size_t r = 0; r < d.n_rows; ++r) {
     for (std::size_t j = 0; j < slots; ++j) {
-      changes += std::exchange(seen[d.cells[r * slots + j]], static_cast<std::uint32_t>(r + 1)) < r;
+      const std::uint32_t level = d.cells[r * slots + j];
+      events += std::exchange(seen[level], static_cast<std::uint32_t>(r + 1)) < r;
+      events += std::exchange(seen_keys[d.keys[level]], static_cast<std::uint32_t>(r + 1)) < r;
     }
   }
-  return changes;
+  return events;
 }
 
 // About the bytes that a ladder or events of these rows take: what the full layout, too, stores of entries,
-// for each change where it is, and for all the rest a third more, as in recorded books.
-std::size_t guess_without_ids(const Dictionary& d, const SegmentPlan& full, std::size_t changes) {
-  std::size_t bytes = changes * static_cast<std::size_t>(std::bit_width(d.n_keys)) / 8;
+// for each event where it is, and for all the rest a third more, as in recorded books.
+std::size_t guess_without_ids(const Dictionary& d, const SegmentPlan& full, std::size_t events) {
+  std::size_t bytes = events * static_cast<std::size_t>(std::bit_width(d.n_keys)) / 8;
   for (std::size_t l = d.scales.key_lanes; l < d.scales.lanes; ++l) bytes += full.streams[l].body_bytes();
   return bytes + bytes / 3;
 }
@@ -151,14 +151,11 @@ SegmentPlan plan_segment(const Shape& shape, Bytes rows, std::size_t n_rows, boo
   };
   const std::size_t n_cells = dictionary.cells.size();
   SegmentPlan full;
-  const auto are_many = [&](std::size_t changes) {
-    return static_cast<double>(changes) * kManyCellsPerChange > static_cast<double>(n_cells);
-  };
-  if (!smallest && are_many(count_moved(dictionary))) {
-    const std::size_t changes = count_changes(dictionary);
-    if (are_many(changes)) {
+  if (!smallest && 2 * count_moved(dictionary) * kManyCellsPerEvent > n_cells) {
+    const std::size_t events = guess_events(dictionary);
+    if (events * kManyCellsPerEvent > n_cells) {
       full = levels::plan_full(dictionary);
-      if (is_worth(full, guess_without_ids(dictionary, full, changes))) return full;
+      if (is_worth(full, guess_without_ids(dictionary, full, events))) return full;
     }
   }
   bool is_sorted = false;
@@ -209,7 +206,8 @@ std::size_t first_rows(const Shape& shape, Bytes rows, std::size_t n_rows) {
 }
 
 // Rows of each segment, `planned` of which turned out to be `work`.
-std::size_t choose_segment_rows(const Shape& shape, std::size_t n_rows, std::size_t planned, std::size_t work) {
+std::size_t choose_segment_rows(const Shape& shape, std::size_t n_rows, std::size_t planned,
+                                std::size_t work) {
   const std::size_t longest = longest_segment(shape, planned, work);
   const auto best = static_cast<double>(std::min(longest, n_rows)), have = static_cast<double>(planned);
   if (have < best * kNearLength && best < have * kNearLength) return planned;

@@ -66,7 +66,8 @@ void add_exceptions(const simd::LevelsKernels& kernels, const Stream& s, std::si
 
 // Bits [shift, shift + width) of value_of(i) for n values.
 template <class ValueOf>
-std::byte* write_array(std::size_t n, const ValueOf& value_of, unsigned shift, unsigned width, std::byte* out) {
+std::byte* write_array(std::size_t n, const ValueOf& value_of, unsigned shift, unsigned width,
+                       std::byte* out) {
   const std::uint64_t mask = (std::uint64_t{1} << width) - 1;
   std::uint64_t bits = 0;
   unsigned filled = 0;  // at most 7 bits of a byte that is not whole yet
@@ -203,10 +204,12 @@ std::byte* write_stream_body(const StreamPlan& plan, std::byte* out) {
   const StreamHead& h = plan.head;
   const std::span<const std::uint32_t> values = plan.values;
   if (h.zigzag) {
-    out = write_wide_array(values.size(), [=](std::size_t i) { return zigzag(values[i]); }, h.width, out);
+    out = write_wide_array(
+        values.size(), [=](std::size_t i) { return zigzag(values[i]); }, h.width, out);
   } else {
     const std::uint32_t base = h.base;
-    out = write_wide_array(values.size(), [=](std::size_t i) { return values[i] - base; }, h.width, out);
+    out = write_wide_array(
+        values.size(), [=](std::size_t i) { return values[i] - base; }, h.width, out);
   }
   if (h.n_high == 0) return out;
   std::vector<std::uint32_t> positions, highs;

@@ -142,9 +142,9 @@ struct Dictionary {
   std::size_t n_rows = 0;
   std::size_t exception_worth = 0;  // of streams: see plan_stream()
   std::size_t n_levels = 0;
-  std::vector<std::uint32_t> cells;       // n_rows * slots level numbers, in order of first appearance
-  // A bit for each cell, a row's in words of their own: set in all of row 0, and where the level is not that of
-  // the row before. Most rows have few, and no processor predicts which.
+  std::vector<std::uint32_t> cells;  // n_rows * slots level numbers, in order of first appearance
+  // A bit for each cell, a row's in words of their own: set in all of row 0, and where the level is not that
+  // of the row before. Most rows have few, and no processor predicts which.
   std::vector<std::uint64_t> changed;
   std::vector<const std::byte*> samples;  // of each level: where it stands in the rows
   Scales scales{};
