@@ -1,6 +1,7 @@
 #include "core/base/scratch.h"
 
 #include <array>
+#include <cstring>
 #include <new>
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -51,6 +52,13 @@ MutableBytes Scratch::get(std::size_t bytes) {
   }
   fence(data_, bytes + kScratchPadding, capacity_ + kScratchPadding);
   return {data_, bytes};
+}
+
+Bytes Scratch::own(Bytes bytes) {
+  if (owns(bytes)) return bytes;
+  const MutableBytes copy = get(bytes.size());
+  if (!bytes.empty()) std::memcpy(copy.data(), bytes.data(), bytes.size());
+  return copy;
 }
 
 Scratch& scratch(Stage stage) {

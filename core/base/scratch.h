@@ -22,6 +22,11 @@ class Scratch {
   // At least `bytes` bytes, valid until the next get(); earlier contents are gone. Throws std::bad_alloc.
   MutableBytes get(std::size_t bytes);
 
+  // Whether `bytes` are what the last get() gave.
+  bool owns(Bytes bytes) const noexcept { return bytes.data() == data_; }
+  // `bytes`, copied here if they are somewhere else.
+  Bytes own(Bytes bytes);
+
  private:
   std::byte* data_ = nullptr;
   std::size_t capacity_ = 0;

@@ -204,11 +204,14 @@ std::uint32_t seal_record(MutableBytes record, const ChunkPlace& place, bool con
 }
 
 void check_record(Bytes record, const ChunkPlace& place) {
+  check_record(record, place, load<std::uint32_t>(record.data() + record.size() - kRecordCheckBytes));
+}
+
+void check_record(Bytes record, const ChunkPlace& place, std::uint32_t expected) {
   const std::size_t checked = record.size() - kRecordCheckBytes;
-  const auto stored = load<std::uint32_t>(record.data() + checked);
   const auto found = check32(CheckDomain::Record, place.salt, place.number, record.first(checked));
-  if (stored != found) {
-    fail(ErrorCode::Checksum, "record check is %08x, its %zu bytes give %08x", stored, checked, found);
+  if (found != expected) {
+    fail(ErrorCode::Checksum, "record check is %08x, its %zu bytes give %08x", expected, checked, found);
   }
 }
 
@@ -242,6 +245,11 @@ void decode_chunk_rows(const RowLayout& layout, Bytes record, const ChunkPlace& 
 
 bool is_compressed(Bytes record) noexcept {
   return (load<std::uint64_t>(record.data() + kRecordFlagsAt) & (cf::kLz4 | cf::kZstd)) != 0;
+}
+
+bool is_dear(Bytes record) noexcept {
+  const auto id = static_cast<CodecId>(load<std::uint16_t>(record.data() + kRecordTypeAt));
+  return is_compressed(record) || (id != CodecId::Raw && id != CodecId::Numeric);
 }
 
 std::string codec_name(std::uint16_t type, std::uint64_t flags) {

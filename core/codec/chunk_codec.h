@@ -82,6 +82,8 @@ std::uint32_t seal_record(MutableBytes record, const ChunkPlace& place, bool con
 // Error{Checksum} unless the record's last four bytes are the check of those before. At least
 // kMinRecordBytes.
 void check_record(Bytes record, const ChunkPlace& place);
+// The same for a record whose check stands elsewhere, too.
+void check_record(Bytes record, const ChunkPlace& place, std::uint32_t expected);
 
 // Decodes rows of one record into out (range.count * row_bytes), or `cells` of these rows, which must be
 // within a row (range.count * cells_bytes). `record` is exactly the stored record with kScratchPadding
@@ -91,6 +93,10 @@ void decode_chunk_rows(const RowLayout& layout, Bytes record, const ChunkPlace& 
 
 // Whether a record of at least kMinRecordBytes says that its payload must be decompressed whole.
 bool is_compressed(Bytes record) noexcept;
+
+// Whether decoding some rows of such a record costs so much that a copy of the record is had for a few
+// percent of it.
+bool is_dear(Bytes record) noexcept;
 
 // "levels", "okx_ob_f32+zstd", "planes+lz4": the name of what a record holds, for people.
 std::string codec_name(std::uint16_t type, std::uint64_t flags);

@@ -78,7 +78,7 @@ void Reader::load_layout() {
     const ChunkEntry entry = index_.entry(chunk);
     if (entry.is_damaged()) continue;
     try {
-      const Bytes record = read_record(entry);
+      const Bytes record = scratch(Stage::Record).own(read_record(entry));
       check_record(record, {header_.metadata.check_salt(), chunk});
       Bytes payload;
       layout_ = parse_record(record, &payload).layout;
@@ -186,9 +186,14 @@ bool Reader::ends_within_file(std::uint64_t end) const {
 
 Reader::OpenChunk Reader::open_chunk(std::uint64_t chunk) const {
   const ChunkEntry entry = index_.entry(chunk);
-  OpenChunk open{chunk, entry.offset, {entry.row_begin, entry.row_end - entry.row_begin}, {}};
+  OpenChunk open;
+  open.number = chunk;
+  open.offset = entry.offset;
+  open.rows = {entry.row_begin, entry.row_end - entry.row_begin};
+  open.check = entry.record_check;
   try {
     open.record = read_record(entry);
+    own_record(open, entry.follows_damage);
     if (entry.follows_damage) {
       check_record(open.record, {header_.metadata.check_salt(), chunk});
       Bytes payload;
@@ -210,6 +215,17 @@ Reader::OpenChunk Reader::open_chunk(std::uint64_t chunk) const {
   return open;
 }
 
+// Programs other than a writer may overwrite a file in place while it is mapped. A record that they change
+// between its check and its decoding would give wrong rows, so what is checked and decoded is a copy; where
+// that would cost too much, see decode_shared().
+void Reader::own_record(OpenChunk& open, bool at_any_cost) const {
+  Scratch& own = scratch(Stage::Record);
+  open.is_owned = own.owns(open.record);
+  if (open.is_owned || (!at_any_cost && (options_.verify == Verify::None || !is_dear(open.record)))) return;
+  open.record = own.own(open.record);
+  open.is_owned = true;
+}
+
 // Where slots are damaged, the next chunk in sight may begin behind the row that is asked for.
 Reader::OpenChunk Reader::open_chunk_with(std::uint64_t chunk, std::uint64_t row) const {
   const OpenChunk open = open_chunk(chunk);
@@ -229,12 +245,29 @@ void Reader::decode(const OpenChunk& chunk, RowRange range, const Cells* cells, 
 void Reader::decode(const OpenChunk& chunk, RowRange range, const Cells* cells, std::byte* out,
                     Verify verify) const {
   try {
+    if (!chunk.is_owned && verify != Verify::None) return decode_shared(chunk, range, cells, out, verify);
     decode_chunk_rows(layout_, chunk.record, {header_.metadata.check_salt(), chunk.number}, verify,
                       static_cast<std::uint32_t>(chunk.rows.count), range, out, cells);
   } catch (Error& error) {
     error.at(place_of(chunk.number, chunk.offset));
     throw;
   }
+}
+
+// A record that may change meanwhile is checked when its rows are made: what was overwritten before or
+// meanwhile is no longer what the index knows. Decoders take any bytes.
+void Reader::decode_shared(const OpenChunk& chunk, RowRange range, const Cells* cells, std::byte* out,
+                           Verify verify) const {
+  const ChunkPlace place{header_.metadata.check_salt(), chunk.number};
+  const Verify early = verify == Verify::Stored ? Verify::None : verify;
+  try {
+    decode_chunk_rows(layout_, chunk.record, place, early, static_cast<std::uint32_t>(chunk.rows.count),
+                      range, out, cells);
+  } catch (const Error&) {
+    check_record(chunk.record, place, chunk.check);  // says more
+    throw;
+  }
+  check_record(chunk.record, place, chunk.check);
 }
 
 bool Reader::first_touch(std::uint64_t chunk) const {

@@ -99,6 +99,8 @@ class Reader {
     std::uint64_t offset = 0;
     RowRange rows;
     Bytes record;
+    std::uint32_t check = 0;  // of the record, as the index has it
+    bool is_owned = false;    // a copy: else others can change it while it is read
   };
   // Rows [first, first + count) of a chunk that are to stand at `to`.
   struct Piece {
@@ -125,10 +127,13 @@ class Reader {
   OpenChunk open_chunk(std::uint64_t chunk) const;
   OpenChunk open_chunk_with(std::uint64_t chunk, std::uint64_t row) const;
   Bytes read_record(const ChunkEntry& entry) const;
+  void own_record(OpenChunk& open, bool at_any_cost) const;
   void check_rows(std::uint64_t rows) const;
   void decode(const OpenChunk& chunk, RowRange range, const Cells* cells, std::byte* out) const;
   void decode(const OpenChunk& chunk, RowRange range, const Cells* cells, std::byte* out,
               Verify verify) const;
+  void decode_shared(const OpenChunk& chunk, RowRange range, const Cells* cells, std::byte* out,
+                     Verify verify) const;
   bool first_touch(std::uint64_t chunk) const;
   bool ends_within_file(std::uint64_t end) const;
   void learn_fixed_bytes();

@@ -49,6 +49,7 @@ inline constexpr std::uint64_t kLinkKey = std::uint64_t{1}
 
 // ---- CHUNK records
 inline constexpr std::size_t kRecordFixedBytes = 32;  // before the dimensions
+inline constexpr std::size_t kRecordTypeAt = 4;
 inline constexpr std::size_t kRecordFlagsAt = 24;
 inline constexpr std::size_t kRecordCheckBytes = 4;
 inline constexpr std::uint64_t kRecordAlignment = 8;

@@ -3,7 +3,6 @@
 namespace cdd {
 namespace {
 
-constexpr std::size_t kTypeAt = 4;
 constexpr std::size_t kDtypeAt = 6;
 constexpr std::size_t kHashAt = 8;
 constexpr std::size_t kDimsAt = kRecordFixedBytes;
@@ -12,7 +11,7 @@ constexpr std::size_t kDimsAt = kRecordFixedBytes;
 
 std::size_t put_record_header(const RecordHeader& header, std::byte* out) noexcept {
   store<std::uint32_t>(out, header.size);
-  store<std::uint16_t>(out + kTypeAt, header.type);
+  store<std::uint16_t>(out + kRecordTypeAt, header.type);
   store<std::uint16_t>(out + kDtypeAt, header.layout.dtype().code());
   store<std::uint64_t>(out + kHashAt, header.hash[0]);
   store<std::uint64_t>(out + kHashAt + 8, header.hash[1]);
@@ -34,7 +33,7 @@ RecordHeader parse_record(Bytes record, Bytes* payload) {
   if (header.size != record.size()) {
     fail(ErrorCode::Corrupt, "record says it has %u bytes, its slot says %zu", header.size, record.size());
   }
-  header.type = load<std::uint16_t>(p + kTypeAt);
+  header.type = load<std::uint16_t>(p + kRecordTypeAt);
   header.hash = {load<std::uint64_t>(p + kHashAt), load<std::uint64_t>(p + kHashAt + 8)};
   header.flags = load<std::uint64_t>(p + kRecordFlagsAt);
   const DType dtype(load<std::uint16_t>(p + kDtypeAt));
