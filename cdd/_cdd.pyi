@@ -8,6 +8,7 @@ import numpy.typing as npt
 import typing_extensions
 
 from cdd.indexing import Part
+from cdd.progress import Progress
 
 # NumPy's stubs show arrays as buffers from Python 3.12 on only.
 Buffer = typing_extensions.Buffer | npt.NDArray[Any]
@@ -50,12 +51,18 @@ class Lock:
 def threads() -> int: ...
 def set_threads(number: int, /) -> None: ...
 def repair(
-    path: str, output: str, replace: bool, max_chunk_bytes: int, /
+    path: str, output: str, replace: bool, max_chunk_bytes: int, progress: Progress | None, /
 ) -> tuple[int, int, bool, list[tuple[int, int, int | None, int | None]]]: ...
-def whole_end(path: str, max_chunk_bytes: int, /) -> int: ...
-def truncate(path: str, output: str, replace: bool, rows: int, /) -> None: ...
+def count_chunks(path: str, max_chunk_bytes: int, /) -> tuple[int, int]: ...
+def truncate(path: str, output: str, replace: bool, rows: int, progress: Progress | None, /) -> None: ...
 def compact(
-    path: str, output: str, replace: bool, only_smaller: bool, options: dict[str, Any], /
+    path: str,
+    output: str,
+    replace: bool,
+    only_smaller: bool,
+    options: dict[str, Any],
+    progress: Progress | None,
+    /,
 ) -> tuple[int, int]: ...
 
 @final

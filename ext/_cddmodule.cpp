@@ -41,7 +41,7 @@ PyMethodDef methods[] = {
     {"publish", cdd::ext::publish_file, METH_VARARGS, nullptr},
     {"tile_bytes_needed", cdd::ext::tile_bytes_needed, METH_VARARGS, nullptr},
     {"repair", cdd::ext::repair, METH_VARARGS, nullptr},
-    {"whole_end", cdd::ext::whole_end, METH_VARARGS, nullptr},
+    {"count_chunks", cdd::ext::count_chunks, METH_VARARGS, nullptr},
     {"truncate", cdd::ext::truncate, METH_VARARGS, nullptr},
     {"compact", cdd::ext::compact, METH_VARARGS, nullptr},
     {"arrow_stream", cdd::ext::arrow_stream, METH_VARARGS, nullptr},

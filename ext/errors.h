@@ -1,13 +1,19 @@
 // The border between C++ exceptions and Python's: work runs without the GIL, and what it throws comes out as
 // a Python exception.
 //
-//   InvalidArgument, Closed -> ValueError     OutOfRange -> IndexError     Io -> OSError(errno, text,
-//   filename) Corrupt -> FormatError    Truncated -> TruncatedError    Checksum -> ChecksumError Unsupported
-//   -> UnsupportedError    Limit -> LimitError   bad_alloc, length_error -> MemoryError Cancelled -> the
-//   Python exception that is set, as by a signal's handler; else concurrent.futures'
+//   InvalidArgument, Closed      ValueError
+//   OutOfRange                   IndexError
+//   Io                           OSError(errno, text, filename)
+//   Corrupt                      FormatError
+//   Truncated, Checksum          TruncatedError, ChecksumError
+//   Unsupported, Limit           UnsupportedError, LimitError
+//   Cancelled                    the exception that is set, as by a signal's handler; else CancelledError of
+//                                concurrent.futures
+//   bad_alloc, length_error      MemoryError
 #pragma once
 
 #include <exception>
+#include <type_traits>
 
 #include "ext/module_state.h"
 
@@ -19,14 +25,19 @@ void set_python_error(const ModuleState& state, PyObject* filename, const std::e
 // A new reference to None for Place::kNone, else to the number.
 PyObject* number_or_none(std::uint64_t number) noexcept;
 
-// Runs `work` without the GIL. False with a Python exception set. `filename` is looked at after the work.
+// Runs `work` without the GIL. False with a Python exception set. `filename` is looked at after the work,
+// which may take the GilRelease, to pause it.
 template <class Work>
 bool without_gil(const ModuleState& state, PyObject* const& filename, Work&& work) noexcept {
   std::exception_ptr error;
   {
-    const GilRelease released;
+    GilRelease released;
     try {
-      work();
+      if constexpr (std::is_invocable_v<Work, GilRelease&>) {
+        work(released);
+      } else {
+        work();
+      }
     } catch (...) {
       error = std::current_exception();
     }

@@ -74,6 +74,14 @@ class GilRelease {
   GilRelease(const GilRelease&) = delete;
   GilRelease& operator=(const GilRelease&) = delete;
 
+  // Runs `work`, which throws nothing, with the GIL.
+  template <class Work>
+  void pause(Work&& work) {
+    restore_thread(state_);
+    work();
+    state_ = PyEval_SaveThread();
+  }
+
  private:
   PyThreadState* state_;
 };

@@ -4,7 +4,6 @@ It only looks. Whoever opened the store says which; what is done about damage is
 """
 
 import shlex
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ from cdd.progress import Progress
 MAX_CHUNK_BYTES = 1 << 31  # what a chunk may have at most, and so the default of every limit
 
 _VERIFY_CHUNKS = 1024  # of one call: between two the caller is told how far it is
-_MOMENT = 0.1  # seconds: a writer that has written a record writes its slot next
 
 
 class BadChunk(NamedTuple):
@@ -137,33 +135,12 @@ def _rows_of(core: _cdd.Reader, chunk: int) -> tuple[int | None, int | None]:
 def count_hidden_chunks(path: str, max_chunk_bytes: int = MAX_CHUNK_BYTES) -> tuple[int, int]:
     """(chunks that a file's index shows, those that the file has after them, in whole appends).
 
-    None is hidden as long as all is well, whether or not a writer is at work. A crash of the system may leave
-    some, and so does damage to the end of the index that looks like such a crash. The next writer takes up
-    those that follow on the last it knows, and cuts off the others.
+    None is hidden as long as all is well, and while a writer has the file: it took up what was there when it
+    opened the file, or cut it off. A crash of the system may leave some, and so does damage to the end of the
+    index that looks like such a crash. Where the file does not end with the last chunk, the whole file is
+    searched, and no writer can open it meanwhile.
     """
-    options = {"check": "none", "mmap": False, "max_chunk_bytes": max_chunk_bytes}
-    core = _cdd.Reader(path, options)  # its own: looking shows nobody new rows
-    try:
-        if _ends_with_last_chunk(core):
-            return core.chunks, 0
-        found = _cdd.whole_end(path, max_chunk_bytes)
-        core.refresh()  # a writer may be at work
-        if found > core.chunks:
-            time.sleep(_MOMENT)
-            core.refresh()
-        return core.chunks, max(0, found - core.chunks)
-    finally:
-        core.close()
-
-
-def _ends_with_last_chunk(core: _cdd.Reader) -> bool:
-    if not core.chunks:
-        return False
-    try:
-        *_, stored_bytes, offset = core.chunk_info(core.chunks - 1)
-    except _cdd.CddError:  # it is damaged
-        return False
-    return offset + stored_bytes == core.stored_bytes
+    return _cdd.count_chunks(path, max_chunk_bytes)
 
 
 def refuse_hidden_chunks(path: str, name: str, max_chunk_bytes: int = MAX_CHUNK_BYTES) -> None:

@@ -92,13 +92,22 @@ def verify(
 
 
 def repair(
-    path: Name, output: Name | None = None, *, overwrite: bool = False, max_chunk_bytes: int = MAX_CHUNK_BYTES
+    path: Name,
+    output: Name | None = None,
+    *,
+    overwrite: bool = False,
+    max_chunk_bytes: int = MAX_CHUNK_BYTES,
+    progress: Progress | None = None,
 ) -> RepairReport:
     """Writes every whole chunk of a damaged file to a new one, and says what is lost.
 
     It does not need the index: chunks are found by what they are. They keep their order, codecs and checks;
     rows after lost ones move up. The damaged file is not touched. `output` is by default NAME.repaired.cdd
     beside it. Chunks of more than `max_chunk_bytes` in memory are not decoded and count as lost.
+    `progress(done, total)` is told bytes of the file. Ctrl-C, and what that raises, end the work and leave
+    nothing behind.
+
+    A file that is made to keep the search busy ends it: then `complete` is False, and there may be more.
 
     Raises BlockingIOError while a writer has the file open, FileExistsError when `output` is there and not to
     be overwritten, ValueError when it is the damaged file itself, and FormatError or UnsupportedError when
@@ -111,7 +120,7 @@ def repair(
     target = _path(output)
     if _is_same_file(source, target):
         raise ValueError(f"repair() writes a new file: {target!r} is the damaged one")
-    rows, chunks, complete, lost = _cdd.repair(source, target, overwrite, max_chunk_bytes)
+    rows, chunks, complete, lost = _cdd.repair(source, target, overwrite, max_chunk_bytes, progress)
     gaps = tuple(LostChunks(first, count or None, start, stop) for first, count, start, stop in lost)
     return RepairReport(source, target, rows, chunks, gaps, complete, max_chunk_bytes)
 
@@ -123,13 +132,15 @@ def truncate(
     rows: int | None = None,
     chunks: int | None = None,
     overwrite: bool = False,
+    progress: Progress | None = None,
 ) -> int:
     """Keeps the first `rows` rows or `chunks` chunks; returns how many rows those are.
 
     They go to `output`, else to a file that replaces this one. Chunks that are kept are verified first: one
     that is damaged raises, and nothing changes. Raises IndexError when there are not so many, ChecksumError
     when the file has whole chunks that its index does not show (repair() keeps them), and BlockingIOError
-    when a writer has the file open that is to be replaced. Ctrl-C is noticed when the work is done.
+    when a writer has the file open that is to be replaced. `progress(done, total)` is told rows. Ctrl-C, and
+    what that raises, end the work with the file as it was.
     """
     if (rows is None) == (chunks is None):
         raise ValueError("either rows or chunks says how much to keep")
@@ -144,12 +155,17 @@ def truncate(
         raise IndexError(f"{rows} rows cannot be kept")
     source, target, replace = _target(path, output, overwrite)
     refuse_hidden_chunks(source, _path(path))
-    _cdd.truncate(source, target, replace, rows)
+    _cdd.truncate(source, target, replace, rows, progress)
     return rows
 
 
 def compact(
-    path: Name, output: Name | None = None, *, overwrite: bool = False, **options: Unpack[ChunkOptions]
+    path: Name,
+    output: Name | None = None,
+    *,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+    **options: Unpack[ChunkOptions],
 ) -> tuple[int, int]:
     """Writes the rows anew in full chunks with the codecs that suit them now; returns bytes before and after.
 
@@ -160,13 +176,13 @@ def compact(
 
     Raises ValueError for a codec that would round rows (okx_ob_f16), what reading raises for a damaged file,
     which then stays as it is, ChecksumError also when the file has whole chunks that its index does not show
-    (repair() keeps them), and BlockingIOError when a writer has the file open that is to be replaced. Ctrl-C
-    is noticed when the work is done.
+    (repair() keeps them), and BlockingIOError when a writer has the file open that is to be replaced.
+    `progress(done, total)` is told rows. Ctrl-C, and what that raises, end the work with the file as it was.
     """
     source, target, replace = _target(path, output, overwrite)
     in_place = output is None
     refuse_hidden_chunks(source, _path(path))
-    return _cdd.compact(source, target, replace, in_place, {"profile": "dense", **options})
+    return _cdd.compact(source, target, replace, in_place, {"profile": "dense", **options}, progress)
 
 
 def _path(name: Name) -> str:

@@ -1,9 +1,16 @@
-// def repair(path: str, output: str, replace: bool, max_chunk_bytes: int) ->
+// Progress is a function progress(done, total) or None. Ctrl-C and what it raises end the work, with
+// everything as it was.
+//
+// def repair(path: str, output: str, replace: bool, max_chunk_bytes: int, progress: Progress) ->
 //     (rows, chunks, complete, [(first chunk, chunks, first row | None, row behind the last | None)])
-// def truncate(path: str, output: str, replace: bool, rows: int) -> None
-// def compact(path: str, output: str, replace: bool, only_smaller: bool, options: dict) ->
+// def truncate(path: str, output: str, replace: bool, rows: int, progress: Progress) -> None
+// def compact(path: str, output: str, replace: bool, only_smaller: bool, options: dict, progress: Progress)
+// ->
 //     (bytes before, bytes after)
-// def whole_end(path: str, max_chunk_bytes: int) -> int    chunks up to the last record that ends an append
+// def count_chunks(path: str, max_chunk_bytes: int) -> (chunks that the index shows, whole ones behind them)
+#include <chrono>
+
+#include "core/store/rescue/hidden_chunks.h"
 #include "core/store/rescue/rewrite.h"
 
 #include "ext/arguments.h"
@@ -27,13 +34,45 @@ struct Paths {
   }
 };
 
-// Runs `work` without the GIL. False with a Python exception set, which has the name of the file it is about.
+constexpr std::chrono::milliseconds kBetweenLooks{20};
+
+// A core's Progress for work without the GIL: now and then it takes the GIL, lets signals be handled and
+// calls the caller's function. Throws Cancelled with a Python exception set.
+class Watch {
+ public:
+  Watch(GilRelease& gil, PyObject* callable) : gil_(gil), callable_(callable) {}
+
+  void operator()(std::uint64_t done, std::uint64_t total) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next_) return;
+    bool goes_on = false;
+    gil_.pause([&] { goes_on = PyErr_CheckSignals() == 0 && tell_caller(done, total); });
+    if (!goes_on) fail(ErrorCode::Cancelled, "ended before it was done");
+    next_ = std::chrono::steady_clock::now() + kBetweenLooks;
+  }
+
+ private:
+  bool tell_caller(std::uint64_t done, std::uint64_t total) const {
+    if (callable_ == Py_None) return true;
+    const Ref result(PyObject_CallFunction(callable_, "KK", static_cast<unsigned long long>(done),
+                                           static_cast<unsigned long long>(total)));
+    return static_cast<bool>(result);
+  }
+
+  GilRelease& gil_;
+  PyObject* callable_;
+  std::chrono::steady_clock::time_point next_;
+};
+
+// Runs `work(progress)` without the GIL. False with a Python exception set, which has the name of the file it
+// is about.
 template <class Work>
-bool run(PyObject* module, const Paths& paths, Work&& work) {
+bool run(PyObject* module, const Paths& paths, PyObject* progress, Work&& work) {
   PyObject* filename = paths.source_object;
-  return without_gil(state_of_module(module), filename, [&] {
+  return without_gil(state_of_module(module), filename, [&](GilRelease& gil) {
     try {
-      work();
+      Watch watch(gil, progress);
+      work(Progress(std::ref(watch)));
     } catch (const Error& error) {
       if (error.path() == paths.output) filename = paths.output_object;
       throw;
@@ -62,14 +101,15 @@ PyObject* lost_object(const std::vector<LostChunks>& lost) {
 PyObject* repair(PyObject* module, PyObject* args) {
   Paths paths;
   unsigned long long max_chunk_bytes = 0;
-  if (PyArg_ParseTuple(args, "UUpK:repair", &paths.source_object, &paths.output_object, &paths.replace,
-                       &max_chunk_bytes) == 0 ||
+  PyObject* progress = nullptr;
+  if (PyArg_ParseTuple(args, "UUpKO:repair", &paths.source_object, &paths.output_object, &paths.replace,
+                       &max_chunk_bytes, &progress) == 0 ||
       !paths.encode()) {
     return nullptr;
   }
   Salvage found;
-  const bool done = run(module, paths, [&] {
-    found = repair_file(paths.source, paths.output, paths.replace != 0, max_chunk_bytes);
+  const bool done = run(module, paths, progress, [&](const Progress& tell) {
+    found = repair_file(paths.source, paths.output, paths.replace != 0, max_chunk_bytes, tell);
   });
   if (!done) return nullptr;
   return Py_BuildValue("(KnNN)", static_cast<unsigned long long>(found.rows),
@@ -77,29 +117,35 @@ PyObject* repair(PyObject* module, PyObject* args) {
                        lost_object(found.lost));
 }
 
-PyObject* whole_end(PyObject* module, PyObject* args) {
+PyObject* count_chunks(PyObject* module, PyObject* args) {
   PyObject* path = nullptr;
   unsigned long long max_chunk_bytes = 0;
-  if (PyArg_ParseTuple(args, "UK:whole_end", &path, &max_chunk_bytes) == 0) return nullptr;
-  const std::string name = path_of(path);
+  if (PyArg_ParseTuple(args, "UK:count_chunks", &path, &max_chunk_bytes) == 0) return nullptr;
+  Paths paths;
+  paths.source_object = path;
+  paths.source = path_of(path);
   if (PyErr_Occurred() != nullptr) return nullptr;
-  std::uint64_t end = 0;
-  const bool done = without_gil(state_of_module(module), path, [&] {
-    end = salvage(*FileStorage::open(name, FileStorage::Access::Read), max_chunk_bytes).whole_end;
+  ShownChunks found;
+  const bool done = run(module, paths, Py_None, [&](const Progress& tell) {
+    found = cdd::count_chunks(paths.source, max_chunk_bytes, tell);
   });
-  return done ? PyLong_FromUnsignedLongLong(end) : nullptr;
+  if (!done) return nullptr;
+  return Py_BuildValue("(KK)", static_cast<unsigned long long>(found.shown),
+                       static_cast<unsigned long long>(found.hidden));
 }
 
 PyObject* truncate(PyObject* module, PyObject* args) {
   Paths paths;
   unsigned long long rows = 0;
-  if (PyArg_ParseTuple(args, "UUpK:truncate", &paths.source_object, &paths.output_object, &paths.replace,
-                       &rows) == 0 ||
+  PyObject* progress = nullptr;
+  if (PyArg_ParseTuple(args, "UUpKO:truncate", &paths.source_object, &paths.output_object, &paths.replace,
+                       &rows, &progress) == 0 ||
       !paths.encode()) {
     return nullptr;
   }
-  const bool done =
-      run(module, paths, [&] { truncate_file(paths.source, paths.output, paths.replace != 0, rows); });
+  const bool done = run(module, paths, progress, [&](const Progress& tell) {
+    truncate_file(paths.source, paths.output, paths.replace != 0, rows, tell);
+  });
   if (!done) return nullptr;
   Py_RETURN_NONE;
 }
@@ -108,16 +154,17 @@ PyObject* compact(PyObject* module, PyObject* args) {
   Paths paths;
   int only_smaller = 0;
   PyObject* dict = nullptr;
-  if (PyArg_ParseTuple(args, "UUppO!:compact", &paths.source_object, &paths.output_object, &paths.replace,
-                       &only_smaller, &PyDict_Type, &dict) == 0 ||
+  PyObject* progress = nullptr;
+  if (PyArg_ParseTuple(args, "UUppO!O:compact", &paths.source_object, &paths.output_object, &paths.replace,
+                       &only_smaller, &PyDict_Type, &dict, &progress) == 0 ||
       !paths.encode()) {
     return nullptr;
   }
   WriterOptions options;
   if (!with_gil(state_of_module(module), nullptr, [&] { options = chunk_options(dict); })) return nullptr;
   Compacted sizes;
-  const bool done = run(module, paths, [&] {
-    sizes = compact_file(paths.source, paths.output, paths.replace != 0, only_smaller != 0, options);
+  const bool done = run(module, paths, progress, [&](const Progress& tell) {
+    sizes = compact_file(paths.source, paths.output, paths.replace != 0, only_smaller != 0, options, tell);
   });
   if (!done) return nullptr;
   return Py_BuildValue("(KK)", static_cast<unsigned long long>(sizes.bytes_before),

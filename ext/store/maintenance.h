@@ -6,7 +6,7 @@
 namespace cdd::ext {
 
 PyObject* repair(PyObject* module, PyObject* args);
-PyObject* whole_end(PyObject* module, PyObject* args);
+PyObject* count_chunks(PyObject* module, PyObject* args);
 PyObject* truncate(PyObject* module, PyObject* args);
 PyObject* compact(PyObject* module, PyObject* args);
 

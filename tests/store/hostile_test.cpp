@@ -57,6 +57,32 @@ void exercise(const SmallStore& made) {
   });
 }
 
+// Row numbers that no index type of Python or of C has, in a chunk's slot, a link and a clean close.
+TEST(Hostile, MoreRowsThanThereAreNumbers) {
+  for (const std::uint64_t rows : {kMaxRows + 1, ~std::uint64_t{0} - 3, ~std::uint64_t{0}}) {
+    for (const bool link : {false, true}) {
+      SmallStore made = make_small_store(layout(), 10, 6, true);
+      if (link) forge(made, 4, {0, rows, 0, 0, slot_flags::kLink | slot_flags::kSynced}, kLinkKey);
+      const PendingChunk& last = made.chunks[3];
+      forge(made, 3, {last.record_offset, rows, last.record_bytes, last.record_check, slot_flags::kEnd}, 3);
+      exercise(made);
+      try {
+        const Reader reader(std::make_shared<ViewStorage>(made.image, "hostile"));
+        EXPECT_LE(reader.rows(), 60u);
+      } catch (const Error&) {
+      }
+    }
+    SmallStore made = make_small_store(layout(), 10, 3, true);
+    forge(made, 3, {made.image.size(), rows, 0, 3, kCommit}, 3);
+    exercise(made);
+    EXPECT_EQ(Reader(std::make_shared<ViewStorage>(made.image, "hostile")).rows(), 30u);
+  }
+  SmallStore made = make_small_store(layout(), 10, 3, true);
+  const PendingChunk& last = made.chunks[2];
+  forge(made, 2, {last.record_offset, kMaxRows, last.record_bytes, last.record_check, slot_flags::kEnd}, 2);
+  EXPECT_EQ(Reader(std::make_shared<ViewStorage>(made.image, "hostile")).rows(), kMaxRows);
+}
+
 TEST(Hostile, ACleanCloseOfRowsWithoutChunks) {
   for (const std::uint64_t rows : {std::uint64_t{1}, std::uint64_t{1} << 40, ~std::uint64_t{0}}) {
     SmallStore made = make_small_store(layout(), 2, 1, true, 8);

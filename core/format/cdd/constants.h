@@ -47,6 +47,8 @@ inline constexpr std::uint32_t kLink = 8;    // not a chunk: offset is the next 
 inline constexpr std::uint64_t kLinkKey = std::uint64_t{1}
                                           << 63;  // check key of block k's link: kLinkKey | k
 
+inline constexpr std::uint64_t kMaxRows = ~std::uint64_t{0} >> 1;  // of a store
+
 // ---- CHUNK records
 inline constexpr std::size_t kRecordFixedBytes = 32;  // before the dimensions
 inline constexpr std::size_t kRecordTypeAt = 4;

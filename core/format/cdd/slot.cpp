@@ -24,8 +24,10 @@ void put_slot(const Slot& slot, std::uint64_t salt, std::uint64_t key, std::byte
 std::optional<Slot> parse_slot(const std::byte* bytes, std::uint64_t salt, std::uint64_t key) noexcept {
   const auto stored = load<std::uint32_t>(bytes + kCheckAt);
   if (stored != check32(CheckDomain::Slot, salt, key, {bytes, kCheckAt})) return std::nullopt;
-  return Slot{load<std::uint64_t>(bytes), load<std::uint64_t>(bytes + 8), load<std::uint32_t>(bytes + 16),
-              load<std::uint32_t>(bytes + 20), load<std::uint32_t>(bytes + 24)};
+  const Slot slot{load<std::uint64_t>(bytes), load<std::uint64_t>(bytes + 8), load<std::uint32_t>(bytes + 16),
+                  load<std::uint32_t>(bytes + 20), load<std::uint32_t>(bytes + 24)};
+  if (slot.row_end > kMaxRows) return std::nullopt;  // no writer's
+  return slot;
 }
 
 bool is_zero_slot(const std::byte* bytes) noexcept {

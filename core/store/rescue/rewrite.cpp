@@ -10,7 +10,8 @@ namespace {
 
 // Rows are copied with every check there is: a new file would bear witness to what is wrong.
 constexpr ReaderOptions kVerified{.verify = Verify::Full};
-constexpr std::size_t kPieceBytes = std::size_t{8} << 20;  // of records or rows in memory at once
+constexpr std::size_t kPieceBytes = std::size_t{8} << 20;  // of records in memory at once
+constexpr std::size_t kRowBytes = std::size_t{2} << 20;    // of rows: as few as several threads share
 
 std::shared_ptr<Storage> open_source(const std::string& path) {
   return FileStorage::open(path, FileStorage::Access::Read);
@@ -23,22 +24,24 @@ WholeRecord verified_record(const Reader& reader, std::uint64_t chunk) {
           static_cast<std::uint32_t>(info.stop - info.start)};
 }
 
-void append_rows(const Reader& reader, std::uint64_t first, std::uint64_t end, Writer& writer) {
+void append_rows(const Reader& reader, std::uint64_t first, std::uint64_t end, Writer& writer,
+                 const Progress& progress) {
   const std::uint64_t row_bytes = reader.layout().row_bytes();
-  const std::uint64_t step = std::max<std::uint64_t>(1, kPieceBytes / row_bytes);
+  const std::uint64_t step = std::max<std::uint64_t>(1, (kRowBytes + row_bytes - 1) / row_bytes);
   std::vector<std::byte> rows;
   for (std::uint64_t row = first; row < end; row += step) {
     const std::uint64_t count = std::min(step, end - row);
     rows.resize(static_cast<std::size_t>(count * row_bytes));
     reader.read_into({row, count}, rows);
     writer.append(reader.layout(), rows, count);
+    tell(progress, row + count, end);
   }
 }
 
 }  // namespace
 
 void copy_records(const Storage& from, const Header& header, const RowLayout& layout,
-                  std::span<const WholeRecord> records, WritableStorage& to) {
+                  std::span<const WholeRecord> records, WritableStorage& to, const Progress& progress) {
   Metadata metadata = header.metadata;
   metadata.salt = random_salt();
   metadata.index_type = BlockType::Slots;
@@ -50,6 +53,7 @@ void copy_records(const Storage& from, const Header& header, const RowLayout& la
   std::vector<std::byte> bytes;
   std::vector<PendingChunk> pending;
   for (std::size_t i = 0; i < records.size(); ++i) {
+    tell(progress, i, records.size());
     const WholeRecord& record = records[i];
     const std::size_t at = static_cast<std::size_t>(align_up(bytes.size(), kRecordAlignment));
     const Bytes read = read_exactly(from, record.offset, record.size, scratch(Stage::Record));
@@ -73,7 +77,8 @@ namespace {
 
 // The source is closed by the end of these two: Windows replaces no file that is open.
 
-void copy_first_rows(const std::string& path, std::uint64_t rows, const std::shared_ptr<FileStorage>& to) {
+void copy_first_rows(const std::string& path, std::uint64_t rows, const std::shared_ptr<FileStorage>& to,
+                     const Progress& progress) {
   const auto from = open_source(path);
   const Reader reader(from, kVerified);
   if (rows > reader.rows()) {
@@ -87,13 +92,15 @@ void copy_first_rows(const std::string& path, std::uint64_t rows, const std::sha
     if (range.first + range.count > rows) break;
     records.push_back(verified_record(reader, chunk));
     row = range.first + range.count;
+    tell(progress, row, rows);
   }
-  copy_records(*from, reader.header(), reader.layout(), records, *to);
+  copy_records(*from, reader.header(), reader.layout(), records, *to,
+               [&](std::uint64_t, std::uint64_t) { tell(progress, row, rows); });
   if (row < rows) {
     WriterOptions options;
     options.durability = Durability::None;
     const auto writer = Writer::open(to, options);
-    append_rows(reader, row, rows, *writer);
+    append_rows(reader, row, rows, *writer, progress);
     writer->close();
   }
 }
@@ -108,8 +115,8 @@ void check_lossless(const WriterOptions& options) {
   }
 }
 
-Compacted encode_anew(const std::string& path, WriterOptions options,
-                      const std::shared_ptr<FileStorage>& to) {
+Compacted encode_anew(const std::string& path, WriterOptions options, const std::shared_ptr<FileStorage>& to,
+                      const Progress& progress) {
   const auto from = open_source(path);
   const Reader reader(from, kVerified);
   options.layout = reader.layout();
@@ -119,7 +126,7 @@ Compacted encode_anew(const std::string& path, WriterOptions options,
   if (options.chunk_rows == 0) options.chunk_rows = reader.header().metadata.chunk_rows;
   options.first_capacity = reader.header().metadata.first_capacity;
   const auto writer = Writer::create(to, options);
-  if (reader.rows() > 0) append_rows(reader, 0, reader.rows(), *writer);
+  if (reader.rows() > 0) append_rows(reader, 0, reader.rows(), *writer, progress);
   writer->close();
   return {from->size(), to->size()};
 }
@@ -127,25 +134,27 @@ Compacted encode_anew(const std::string& path, WriterOptions options,
 }  // namespace
 
 Salvage repair_file(const std::string& path, const std::string& output, bool replace,
-                    std::uint64_t max_chunk_raw_bytes) {
+                    std::uint64_t max_chunk_raw_bytes, const Progress& progress) {
   const auto from = FileStorage::open(path, FileStorage::Access::ReadAlone);
   const auto to = FileStorage::create(output, replace);
-  Salvage found = salvage(*from, max_chunk_raw_bytes);
-  copy_records(*from, found.header, found.layout, found.records, *to);
+  Salvage found = salvage(*from, max_chunk_raw_bytes, progress);
+  copy_records(*from, found.header, found.layout, found.records, *to,
+               [&](std::uint64_t, std::uint64_t) { tell(progress, from->size(), from->size()); });
   to->publish();
   return found;
 }
 
-void truncate_file(const std::string& path, const std::string& output, bool replace, std::uint64_t rows) {
+void truncate_file(const std::string& path, const std::string& output, bool replace, std::uint64_t rows,
+                   const Progress& progress) {
   const std::shared_ptr<FileStorage> to = FileStorage::create(output, replace);
-  copy_first_rows(path, rows, to);
+  copy_first_rows(path, rows, to, progress);
   to->publish();
 }
 
 Compacted compact_file(const std::string& path, const std::string& output, bool replace, bool only_smaller,
-                       WriterOptions options) {
+                       WriterOptions options, const Progress& progress) {
   const std::shared_ptr<FileStorage> to = FileStorage::create(output, replace);
-  const Compacted sizes = encode_anew(path, std::move(options), to);
+  const Compacted sizes = encode_anew(path, std::move(options), to, progress);
   if (!only_smaller || sizes.bytes_after < sizes.bytes_before) to->publish();
   return sizes;
 }

@@ -16,7 +16,7 @@ constexpr std::size_t kWindowBytes = std::size_t{1} << 20;  // looked through pe
 constexpr std::size_t kDtypeAt = 4 + 2;
 constexpr std::size_t kHeadBytes = record_header_bytes(kMaxRowDims);
 constexpr std::uint64_t kKnownFlagBits = 2 * chunk_flags::kBytePlanes - 1;
-constexpr std::uint64_t kWorkPerFileByte = 16;
+constexpr std::uint64_t kLargestChunks = 2;  // so much work for what claims to be one
 
 // Whether a record can begin with `head`: few of 2^100 random bytes pass, and zeros fail at once.
 bool may_begin_record(Bytes head, const RowLayout& layout, std::uint64_t left) {
@@ -67,12 +67,13 @@ class FreeNumbers {
 
 class Scan {
  public:
-  Scan(const Storage& storage, std::uint64_t max_raw_bytes) : storage_(storage), file_bytes_(storage.size()) {
+  Scan(const Storage& storage, std::uint64_t max_raw_bytes, const Progress& progress)
+      : storage_(storage), file_bytes_(storage.size()), progress_(progress) {
     found_.header = read_header(storage);
     found_.layout = found_.header.metadata.layout;
     salt_ = found_.header.metadata.check_salt();
     max_raw_bytes_ = std::min(max_raw_bytes, found_.header.metadata.max_chunk_raw_bytes);
-    work_left_ = kWorkPerFileByte * (file_bytes_ + max_raw_bytes_);
+    work_left_ = kWorkPerFileByte * file_bytes_ + kLargestChunks * max_raw_bytes_;
     end_ = found_.header.first_block;
   }
 
@@ -124,9 +125,11 @@ class Scan {
     Bytes window;
     std::uint64_t window_at = 0;
     for (std::uint64_t at = align_up(begin, kRecordAlignment); at + kMinRecordBytes <= end;) {
+      at_ = at;
       if (window.empty() ||
           (at + kHeadBytes > window_at + window.size() && window_at + window.size() < end)) {
         window_at = at;
+        tell(progress_, at_, file_bytes_);
         window = storage_.read_at(
             at, static_cast<std::size_t>(std::min<std::uint64_t>(kWindowBytes, end - at)), window_);
       }
@@ -262,6 +265,7 @@ class Scan {
   // Honest files, however damaged, need a part of this: it ends what would go on for hours. The work for
   // records that are found is given back: a file has only so many.
   bool spend(std::uint64_t work) {
+    tell(progress_, at_, file_bytes_);
     if (work > work_left_) {
       found_.complete = false;
       return false;
@@ -272,6 +276,8 @@ class Scan {
 
   const Storage& storage_;
   const std::uint64_t file_bytes_;
+  const Progress& progress_;
+  std::uint64_t at_ = 0;  // how far the file was looked through
   Scratch window_;
   std::uint64_t salt_ = 0;
   std::uint64_t max_raw_bytes_ = 0;
@@ -291,8 +297,8 @@ class Scan {
 
 }  // namespace
 
-Salvage salvage(const Storage& storage, std::uint64_t max_chunk_raw_bytes) {
-  return Scan(storage, max_chunk_raw_bytes).run();
+Salvage salvage(const Storage& storage, std::uint64_t max_chunk_raw_bytes, const Progress& progress) {
+  return Scan(storage, max_chunk_raw_bytes, progress).run();
 }
 
 }  // namespace cdd

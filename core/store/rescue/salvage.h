@@ -11,10 +11,13 @@
 #include <optional>
 #include <vector>
 
+#include "core/base/progress.h"
 #include "core/storage/storage.h"
 #include "core/store/header.h"
 
 namespace cdd {
+
+inline constexpr std::uint64_t kWorkPerFileByte = 16;
 
 struct WholeRecord {
   std::uint64_t chunk = 0;  // its number in the file it was found in
@@ -43,7 +46,11 @@ struct Salvage {
 };
 
 // Throws what read_header throws, and Io. Records of more raw bytes than `max_chunk_raw_bytes` are no
-// records.
-Salvage salvage(const Storage& storage, std::uint64_t max_chunk_raw_bytes = kMaxChunkRawBytes);
+// records. `progress` is told bytes of the file.
+//
+// Decoding, checks and numbers that lead to no record take at most kWorkPerFileByte bytes of work for each
+// byte of the file and that of two of the largest chunks; then the search is given up.
+Salvage salvage(const Storage& storage, std::uint64_t max_chunk_raw_bytes = kMaxChunkRawBytes,
+                const Progress& progress = {});
 
 }  // namespace cdd
