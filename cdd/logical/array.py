@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cdd import arguments
+from cdd._cdd import CddError
 from cdd.dtypes import Array as NumpyArray
 from cdd.dtypes import DType
 from cdd.indexing import select
@@ -162,27 +163,33 @@ class Array:
     # ------------------------------------------------------------ reading
 
     def __getitem__(self, key: Any) -> Any:
+        first = key[0] if type(key) is tuple and key else key
+        start = stop = None
+        if type(first) is int:
+            start, stop = first, first + 1
+        elif type(first) is slice and first.step is None:
+            start, stop = first.start, first.stop
+        if type(start) is int and type(stop) is int:
+            starts, stops, shifts, readers = self._fast
+            number = bisect_right(starts, start) - 1
+            if number >= 0 and start < stop <= stops[number]:
+                reader = readers[number] or self._reading.fast.reader(number)
+                if reader is not None:  # one region of a .cdd file: its own answer is the result
+                    shift = shifts[number]
+                    moved = start + shift if type(first) is int else slice(start + shift, stop + shift)
+                    try:
+                        return reader[moved if first is key else (moved, *key[1:])]
+                    except (CddError, OSError) as error:
+                        self._reading.note(error, number)
+                        raise
+        reading = self._reading
+        self._check_open(reading)
         if type(key) is slice and key.step is None:
-            start, stop = key.start, key.stop
-            if type(start) is int and type(stop) is int:
-                starts, stops, shifts, readers = self._fast
-                number = bisect_right(starts, start) - 1
-                if number >= 0 and start < stop <= stops[number] and start >= 0:
-                    reader = readers[number]
-                    if reader is not None:  # one region of a .cdd file: its own answer is the result
-                        shift = shifts[number]
-                        try:
-                            return reader[start + shift : stop + shift]
-                        except Exception as error:
-                            self._reading.note(error, number)
-                            raise
             begin, end, _ = key.indices(self.shape[0])
-            if self._fast[0] and end > begin:
+            if end > begin and reading.fast.starts:
                 out = np.empty((end - begin, *self.shape[1:]), self.dtype)
                 self._rows(begin, end, out)
                 return out
-        reading = self._reading
-        self._check_open(reading)
         return reading.take(select(key, reading.manifest.shape))
 
     def _check_open(self, reading: Reading) -> None:

@@ -209,6 +209,12 @@ class RowsOnly:
         self.readers: list[Any] = [None] * len(self.starts)
         self.calls: list[Callable[[int, int, Array], Any] | None] = [None] * len(self.starts)
 
+    def reader(self, number: int) -> Any:
+        """The cdd.Reader of a region, opened once; None where its member is another array."""
+        if self.calls[number] is None:
+            self.open(number)
+        return self.readers[number]
+
     def open(self, number: int) -> Callable[[int, int, Array], Any]:
         """Opens the member of a region, for `readers` and `calls`."""
         source = self._reading.source(self._reading.layout.owner[number])
