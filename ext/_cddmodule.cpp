@@ -6,6 +6,7 @@
 #include "core/codec/plan.h"
 #include "core/threads/for_each.h"
 #include "ext/arrow/arrow.h"
+#include "ext/dataset/dataset.h"
 #include "ext/errors.h"
 #include "ext/os.h"
 #include "ext/packed/csv_functions.h"
@@ -51,6 +52,9 @@ PyMethodDef methods[] = {
     {"csv_columns", cdd::ext::csv_columns, METH_VARARGS, nullptr},
     {"csv_count", cdd::ext::csv_count, METH_VARARGS, nullptr},
     {"packed_pack", cdd::ext::packed_pack, METH_VARARGS, nullptr},
+    {"read_columns", cdd::ext::read_columns_of, METH_O, nullptr},
+    {"asof", cdd::ext::asof, METH_VARARGS, nullptr},
+    {"content_hash", cdd::ext::content_hash, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -64,7 +68,8 @@ int exec(PyObject* module) {
                     add_errors(module) && add_memory_type(module) && add_reader_type(module) &&
                     add_rows_type(module) && add_writer_type(module) && add_lock_type(module) &&
                     add_packed_types(module) && add_arrow_types(module) && add_tile_reader_type(module) &&
-                    add_tile_writer_type(module) &&
+                    add_tile_writer_type(module) && add_packed_types(module) &&
+                    add_superchunks_type(module) && add_column_type(module) &&
                     watch_finalization(Ref(PyObject_GetAttrString(module, "_begin_finalization")).get());
   return done ? 0 : -1;
 }
@@ -89,6 +94,8 @@ int traverse(PyObject* module, visitproc visit, void* arg) {
   Py_VISIT(state.tile_writer_type);
   Py_VISIT(state.arrow_buffer_type);
   Py_VISIT(state.arrow_batches_type);
+  Py_VISIT(state.column_type);
+  Py_VISIT(state.superchunks_type);
   return 0;
 }
 
@@ -112,6 +119,8 @@ int clear(PyObject* module) {
   Py_CLEAR(state.tile_writer_type);
   Py_CLEAR(state.arrow_buffer_type);
   Py_CLEAR(state.arrow_batches_type);
+  Py_CLEAR(state.column_type);
+  Py_CLEAR(state.superchunks_type);
   return 0;
 }
 

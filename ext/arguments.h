@@ -75,4 +75,18 @@ inline RowLayout layout_of(int dtype_code, const Py_ssize_t* dims, std::size_t c
   return {DType(static_cast<std::uint16_t>(dtype_code)), {sizes.data(), count}};
 }
 
+// The layout of (dtype code, dims). Throws InvalidArgument and PythonError.
+inline RowLayout parse_layout(PyObject* object) {
+  int code = 0;
+  PyObject* dims = nullptr;
+  if (PyArg_ParseTuple(object, "iO!", &code, &PyTuple_Type, &dims) == 0) throw PythonError();
+  std::array<Py_ssize_t, kMaxRowDims + 1> sizes{};
+  const auto count = static_cast<std::size_t>(PyTuple_Size(dims));
+  for (std::size_t i = 0; i < count && i < sizes.size(); ++i) {
+    sizes[i] = PyLong_AsSsize_t(PyTuple_GetItem(dims, static_cast<Py_ssize_t>(i)));
+    if (sizes[i] == -1 && PyErr_Occurred() != nullptr) throw PythonError();
+  }
+  return layout_of(code, sizes.data(), count);
+}
+
 }  // namespace cdd::ext

@@ -24,6 +24,8 @@ struct ModuleState {
   PyObject* tile_writer_type;
   PyObject* arrow_buffer_type;
   PyObject* arrow_batches_type;
+  PyObject* column_type;
+  PyObject* superchunks_type;
 };
 
 inline ModuleState& state_of_module(PyObject* module) noexcept {
@@ -43,5 +45,7 @@ bool add_memory_type(PyObject* module);
 bool add_lock_type(PyObject* module);
 bool add_packed_types(PyObject* module);
 bool add_arrow_types(PyObject* module);
+bool add_superchunks_type(PyObject* module);
+bool add_column_type(PyObject* module);
 
 }  // namespace cdd::ext

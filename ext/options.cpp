@@ -87,16 +87,7 @@ struct Given {
 
   RowLayout layout() const {
     if (PyTuple_Check(value) == 0) refuse("a dtype code and dimensions");
-    int code = 0;
-    PyObject* dims = nullptr;
-    if (PyArg_ParseTuple(value, "iO!", &code, &PyTuple_Type, &dims) == 0) throw PythonError();
-    std::array<Py_ssize_t, kMaxRowDims + 1> sizes{};
-    const auto count = static_cast<std::size_t>(PyTuple_Size(dims));
-    for (std::size_t i = 0; i < count && i < sizes.size(); ++i) {
-      sizes[i] = PyLong_AsSsize_t(PyTuple_GetItem(dims, static_cast<Py_ssize_t>(i)));
-      if (sizes[i] == -1 && PyErr_Occurred() != nullptr) throw PythonError();
-    }
-    return layout_of(code, sizes.data(), count);
+    return parse_layout(value);
   }
 };
 

@@ -3,6 +3,7 @@
 // attrs) has become a field of another name before.
 #pragma once
 
+#include "core/storage/mapped_file.h"
 #include "core/store/reader.h"
 #include "core/store/writer.h"
 #include "ext/errors.h"
@@ -10,7 +11,6 @@
 namespace cdd::ext {
 
 // How a file is read; of a store in memory nothing but `core` counts.
-enum class Mapping { Never, Preferred, Always };
 struct ReadOptions {
   ReaderOptions core;
   Mapping mapping = Mapping::Preferred;

@@ -1,38 +1,28 @@
 """The reading side: Reader is an array whose rows come from one store."""
 
-import math
 import mmap
 import os
-import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar, Unpack, overload
+from typing import Any, Unpack
 
 import numpy as np
-import numpy.typing as npt
 
 from cdd import _cdd, arguments
 from cdd.dtypes import Array, DType, buffer_dtype, dtype_of
-from cdd.indexing import Cells, Part, Pick, row_numbers
 from cdd.options import ReaderOptions, check_names
-from cdd.out import out_buffer
 from cdd.progress import Progress
-from cdd.store import keys
 from cdd.store.chunks import ChunkInfo, Chunks
 from cdd.store.damage import MAX_CHUNK_BYTES, VerifyReport, count_hidden_chunks, find_bad_chunks
 from cdd.store.opened import Opened
-from cdd.store.parts import read_part, row_part
+from cdd.store.rows import ArrayRows, Out
 
-__all__ = ["ChunkInfo", "Contents", "Reader", "Source"]
+__all__ = ["ChunkInfo", "Contents", "Out", "Reader", "Source"]
 
 Contents = bytes | bytearray | memoryview | mmap.mmap
 Source = str | os.PathLike[str] | os.PathLike[bytes] | _cdd.Memory | Contents
-Out = TypeVar("Out")
-
-_WARN_BYTES = 1 << 30  # of rows that become one array
 Snapshot = tuple[str, int, int, str]  # id, chunks, rows, digest of the index
-_GATHER_ROWS = 1 << 20  # of one call that picks single rows
 
 
 def _identity(path: Any) -> tuple[int, int] | None:
@@ -42,7 +32,7 @@ def _identity(path: Any) -> tuple[int, int] | None:
     return None
 
 
-class Reader(Opened, _cdd.Rows):
+class Reader(Opened, ArrayRows):
     """The rows of one store. cdd.open(source) makes one and documents the options.
 
     It is indexed like a NumPy array, r[5], r[a:b], r[:, 25:30, 0], r[[3, 9, 4]], r[mask], and reads no more
@@ -66,7 +56,6 @@ class Reader(Opened, _cdd.Rows):
 
     _kind = "reader"
     _core: _cdd.Reader
-    _has_warned = False
 
     def __init__(self, source: Source, **options: Unpack[ReaderOptions]) -> None:
         check_names("r", options)
@@ -116,35 +105,6 @@ class Reader(Opened, _cdd.Rows):
     # ------------------------------------------------------------ what it is
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """(rows, *shape of a row)"""
-        return (self._core.rows, *self._row_shape)
-
-    @property
-    def dtype(self) -> DType:
-        """dtype of the items. ValueError while it is unknown: nothing was appended yet."""
-        return self._fail_unknown() if self._dtype is None else self._dtype
-
-    @property
-    def ndim(self) -> int:
-        return 1 + len(self._row_shape)
-
-    @property
-    def size(self) -> int:
-        """Items of all rows."""
-        return math.prod(self.shape)
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of an item."""
-        return self.dtype.itemsize
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all rows as an array."""
-        return 0 if self._dtype is None else math.prod(self.shape) * self._dtype.itemsize
-
-    @property
     def stored_bytes(self) -> int:
         """Bytes of the file."""
         return self._core.stored_bytes
@@ -163,139 +123,12 @@ class Reader(Opened, _cdd.Rows):
         """A ChunkInfo for each chunk, looked up when it is asked for."""
         return Chunks(self._core, range(self._core.chunks))
 
-    def __len__(self) -> int:
-        return self._core.rows
-
     def __repr__(self) -> str:
         if self.closed:
             return f"<cdd.Reader {self._name}, closed>"
         if self._dtype is None:
             return f"<cdd.Reader {self._name}, no rows yet, dtype and shape come with the first>"
         return f"<cdd.Reader {self._name}, shape {self.shape}, dtype {self._dtype}>"
-
-    # ------------------------------------------------------------ reading
-
-    def _read_any(self, start: int, stop: int | None, out: Any, levels: Pick, features: Pick) -> Any:
-        """read() for what the core does not take as it is: see _cdd.Rows."""
-        first, last = self._bounds(start, stop)
-        dtype = self.dtype
-        if levels is not None or features is not None:
-
-            def read(begin: int, end: int, box: Array, cells: Cells) -> None:
-                self._core.read_into(first + begin, first + end, box, cells)
-
-            return read_part(read, dtype, self._item, self._row_shape, (last - first,), levels, features, out)
-        if out is None:
-            return self._rows(first, last)
-        self._core.read_into(first, last, out_buffer(out, dtype))
-        return out
-
-    def _bounds(self, start: int, stop: int | None) -> tuple[int, int]:
-        rows = self._core.rows
-        first = arguments.index("start of read(start, stop, out)", start)  # NumPy's own numbers overflow
-        last = rows if stop is None else arguments.index("stop of read(start, stop, out)", stop)
-        first += rows if first < 0 else 0
-        last += rows if last < 0 else 0
-        if not (0 <= first <= rows and 0 <= last <= rows):
-            to = "the end" if stop is None else stop
-            raise IndexError(f"rows {start} to {to} are not within the store's {rows}")
-        if first > last:
-            raise IndexError(f"rows {start} to {stop}: they end before they begin")
-        return first, last
-
-    def _rows(self, start: int, stop: int) -> Array:
-        dtype = self._dtype
-        if dtype is None:
-            self._fail_unknown()
-        out = np.empty((stop - start, *self._row_shape), self._item)
-        self._core.read_into(start, stop, out)
-        return out if dtype is self._item else out.view(dtype)
-
-    def _fail_unknown(self) -> NoReturn:
-        raise ValueError(f"{self._name} has no dtype yet: nothing was appended (refresh() looks again)")
-
-    def _take(self, numbers: range | Array, cells: Cells | None) -> Array:
-        """Rows of these numbers, or the cells of them."""
-        dtype = self.dtype
-        shape = row_part(self._row_shape, cells)
-        part = () if cells is None else (cells,)
-        if isinstance(numbers, range) and (abs(numbers.step) == 1 or len(numbers) < 2):
-            out = np.empty((len(numbers), *shape), self._item)
-            if numbers:
-                first, last = sorted((numbers[0], numbers[-1]))
-                self._core.read_into(first, last + 1, out, *part)
-            return out.view(dtype)[:: -1 if numbers.step < 0 else 1]
-        out = np.empty((len(numbers), 1, *shape), self._item)
-        for i in range(0, len(numbers), _GATHER_ROWS):
-            piece = np.asarray(numbers[i : i + _GATHER_ROWS], dtype=np.int64)
-            self._core.read_windows(piece, 1, out[i : i + _GATHER_ROWS], *part)
-        return out.view(dtype)[:, 0]
-
-    def _get_any(self, key: Any) -> Any:
-        """r[key] for what the core does not take as it is: see _cdd.Rows."""
-        return keys.get(keys.Rows(self.shape, self.dtype.itemsize, self._take), key)
-
-    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
-        """All rows. ResourceWarning, once, where that is more than 1 GiB: most who ask do not mean it."""
-        if copy is False:
-            raise ValueError("a store's rows cannot become an array without a copy")
-        if self.nbytes > _WARN_BYTES and not self._has_warned:
-            self._has_warned = True
-            text = f"all {self.nbytes:,} bytes of {self._name} become an array: r[a:b] reads a part"
-            warnings.warn(text, ResourceWarning, stacklevel=2)
-        rows = self._rows(0, self._core.rows)
-        return rows if dtype is None else rows.astype(dtype, copy=False)
-
-    def __iter__(self) -> Iterator[Any]:
-        """The rows, read chunk by chunk."""
-        for _, block in self.iter_chunks():
-            yield from block
-
-    @overload
-    def read_windows(
-        self, starts: npt.ArrayLike, rows: int, out: None = None, **part: Unpack[Part]
-    ) -> Array: ...
-    @overload
-    def read_windows(self, starts: npt.ArrayLike, rows: int, out: Out, **part: Unpack[Part]) -> Out: ...
-    def read_windows(
-        self,
-        starts: npt.ArrayLike,
-        rows: int,
-        out: Any = None,
-        *,
-        levels: Pick = None,
-        features: Pick = None,
-    ) -> Any:
-        """Many windows in one call: `rows` rows from each start, of shape (len(starts), rows, *row shape).
-
-        Each chunk is read once, in the order of the file, where that pays by as many threads as set_threads()
-        allows (in a forked process one, until it calls that itself). Negative starts count from the end; a
-        window that is not within the store raises IndexError. out, levels and features are as in read().
-        """
-        try:
-            numbers = np.asarray(starts)
-        except ValueError:  # lists of several lengths
-            numbers = np.empty((), object)
-        if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
-            raise TypeError(f"starts is a sequence of row numbers, not {arguments.shown(starts)}")
-        rows = arguments.size("rows", rows, 0, (1 << 63) - 1)
-        numbers = row_numbers(numbers, self._core.rows)
-        if rows > self._core.rows and numbers.size:
-            raise IndexError(f"windows of {rows} rows are not within the store's {self._core.rows}")
-        dtype = self.dtype
-        if levels is not None or features is not None:
-
-            def read(begin: int, end: int, box: Array, cells: Cells) -> None:
-                self._core.read_windows(numbers[begin:end], rows, box, cells)
-
-            lead = len(numbers), rows
-            return read_part(read, dtype, self._item, self._row_shape, lead, levels, features, out)
-        if out is None:
-            block = np.empty((len(numbers), rows, *self._row_shape), self._item)
-            self._core.read_windows(numbers, rows, block)
-            return block.view(dtype)
-        self._core.read_windows(numbers, rows, out_buffer(out, dtype))
-        return out
 
     # ------------------------------------------------------------ chunks
 

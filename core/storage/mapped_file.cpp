@@ -41,4 +41,18 @@ void MappedStorage::look_again() {
   current_.store(&maps_.back(), std::memory_order_release);
 }
 
+// Where addresses have 32 bits, a map of a large file would leave little for anything else.
+std::shared_ptr<Storage> open_for_reading(const std::string& path, Mapping mapping) {
+  if (mapping == Mapping::Preferred && sizeof(void*) < 8) mapping = Mapping::Never;
+  if (mapping == Mapping::Always) return MappedStorage::open(path);
+  if (mapping == Mapping::Preferred) {
+    try {
+      return MappedStorage::open(path);
+    } catch (const Error&) {
+      // Not every file system has maps. What is wrong with the file itself is found again below.
+    }
+  }
+  return FileStorage::open(path, FileStorage::Access::Read);
+}
+
 }  // namespace cdd

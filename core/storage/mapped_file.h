@@ -36,4 +36,11 @@ class MappedStorage final : public Storage {
   std::atomic<const Bytes*> current_{nullptr};
 };
 
+// Whether a file that is only read is mapped.
+enum class Mapping { Never, Preferred, Always };
+
+// A file for reading. Preferred: through a map where that can be had. Throws as FileStorage::open, and
+// Error{Io} where there must be a map and is none.
+std::shared_ptr<Storage> open_for_reading(const std::string& path, Mapping mapping);
+
 }  // namespace cdd

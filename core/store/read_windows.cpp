@@ -1,6 +1,7 @@
 // The many-rows side of Reader: ranges cut where chunks begin; windows cut into pieces of chunks, which are
 // read chunk by chunk; several chunks at a time.
 #include <algorithm>
+#include <functional>
 
 #include "core/codec/cells.h"
 #include "core/store/reader.h"
@@ -46,12 +47,13 @@ void Reader::read_range_in_parallel(RowRange range, const Cells* cells, std::byt
   });
 }
 
-// `row_bytes` that a row takes at `out`.
-void Reader::cut_into_pieces(RowRange range, std::uint64_t row_bytes, std::byte* out,
+void Reader::cut_into_pieces(RowRange range, const Cells* cells, std::byte* out,
                              std::vector<Piece>& pieces) const {
+  check_range(range, rows());
+  const std::size_t row_bytes = cells_bytes(layout_, cells);
   const std::uint64_t end = range.first + range.count;
   std::uint64_t row = range.first;
-  for (std::uint64_t chunk = index_.chunk_of_row(row); row < end; ++chunk) {
+  for (std::uint64_t chunk = row < end ? index_.chunk_of_row(row) : 0; row < end; ++chunk) {
     if (chunk >= chunks()) {
       fail(ErrorCode::Checksum, "rows from %llu on are lost: the index slots of the last chunks are damaged",
            static_cast<unsigned long long>(row));
@@ -59,14 +61,14 @@ void Reader::cut_into_pieces(RowRange range, std::uint64_t row_bytes, std::byte*
     const std::uint64_t chunk_end = index_.entry(chunk).row_end;
     if (chunk_end <= row) continue;  // a damaged slot; reading the next chunk finds out what is lost
     const std::uint64_t count = std::min(end, chunk_end) - row;
-    pieces.push_back({chunk, row, count, out});
+    pieces.push_back({this, cells, chunk, row, count, out});
     out += count * row_bytes;
     row += count;
   }
 }
 
-// Pieces of one chunk, in order of their first row. Those that are near one another are decoded together.
-void Reader::read_pieces(std::span<const Piece> pieces, const Cells* cells) const {
+// Pieces that are near one another are decoded together.
+void Reader::read_chunk_pieces(std::span<const Piece> pieces) const {
   const std::uint64_t near_rows = kNearBytes / layout_.row_bytes();
   const OpenChunk open = open_chunk_with(pieces.front().chunk, pieces.front().first);
   for (std::size_t i = 0, next = 0; i < pieces.size(); i = next) {
@@ -74,14 +76,14 @@ void Reader::read_pieces(std::span<const Piece> pieces, const Cells* cells) cons
     for (next = i + 1; next < pieces.size() && pieces[next].first <= end + near_rows; ++next) {
       end = std::max(end, pieces[next].end());
     }
-    read_near(open, pieces.subspan(i, next - i), end, cells);
+    read_near(open, pieces.subspan(i, next - i), end);
   }
 }
 
 // Each row is decoded once, the last being before `end`: into the first piece that has it, from which later
 // ones copy it; or all rows together, when that would mean starting too often, and every piece copies.
-void Reader::read_near(const OpenChunk& open, std::span<const Piece> pieces, std::uint64_t end,
-                       const Cells* cells) const {
+void Reader::read_near(const OpenChunk& open, std::span<const Piece> pieces, std::uint64_t end) const {
+  const Cells* const cells = pieces.front().cells;
   const std::size_t row_bytes = cells_bytes(layout_, cells);
   const std::uint64_t first = pieces.front().first;
   std::uint64_t starts = 0;
@@ -92,9 +94,10 @@ void Reader::read_near(const OpenChunk& open, std::span<const Piece> pieces, std
   const RowSpan all({first - open.rows.first, end - first});
   const bool is_dear = is_compressed(open.record) || options_.verify == Verify::Full;
   const bool apart = starts == 1 || (!is_dear && (starts - 1) * kStartBytes < all.count * row_bytes);
-  Piece from{open.number, first, 0, nullptr};  // reaches farther than all before
+  Piece from{this, cells, open.number, first, 0, nullptr};  // reaches farther than all before
   if (!apart) {
-    from = {open.number, first, end - first, scratch(Stage::Gather).get(all.count * row_bytes).data()};
+    from = {this,  cells,       open.number,
+            first, end - first, scratch(Stage::Gather).get(all.count * row_bytes).data()};
     decode(open, {all.first, all.count}, cells, from.to);
   }
   for (const Piece& piece : pieces) {
@@ -108,50 +111,44 @@ void Reader::read_near(const OpenChunk& open, std::span<const Piece> pieces, std
   }
 }
 
-// Sorts the pieces, `rows` rows together, by place in the file and reads them, chunk by chunk.
-void Reader::read_pieces_in_parallel(std::vector<Piece>& pieces, std::uint64_t rows,
-                                     const Cells* cells) const {
+void Reader::read_windows(std::span<const std::uint64_t> starts, std::uint64_t rows, MutableBytes out,
+                          const Cells* cells) const {
+  for (const std::uint64_t start : starts) check_range({start, rows}, this->rows());
+  cells = checked_cells(layout(), cells);
+  const std::size_t row_bytes = cells_bytes(layout(), cells);
+  const std::uint64_t all_rows = check_windows(starts.size(), rows, row_bytes, out.size());
+  if (all_rows == 0) return;
+  std::vector<Piece> pieces;
+  pieces.reserve(2 * starts.size());
+  for (std::size_t w = 0; w < starts.size(); ++w) {
+    cut_into_pieces({starts[w], rows}, cells, out.data() + w * rows * row_bytes, pieces);
+  }
+  read_pieces(pieces, all_rows * layout_.row_bytes());
+}
+
+void read_pieces(std::vector<Piece>& pieces, std::uint64_t raw_bytes) {
   std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
+    if (a.reader != b.reader) return std::less<>()(a.reader, b.reader);
     if (a.chunk != b.chunk) return a.chunk < b.chunk;
     return a.first != b.first ? a.first < b.first : a.count > b.count;
   });
   std::vector<std::size_t> chunk_begin;  // index of each chunk's first piece, and the end
   for (std::size_t i = 0; i < pieces.size(); ++i) {
-    if (i == 0 || pieces[i].chunk != pieces[i - 1].chunk) chunk_begin.push_back(i);
+    if (i == 0 || pieces[i].chunk != pieces[i - 1].chunk || pieces[i].reader != pieces[i - 1].reader) {
+      chunk_begin.push_back(i);
+    }
   }
   chunk_begin.push_back(pieces.size());
   const std::size_t chunks = chunk_begin.size() - 1;
-  const std::uint64_t tasks = task_count(chunks, rows * layout_.row_bytes());
+  const std::uint64_t tasks = task_count(chunks, raw_bytes);
   for_each(static_cast<std::size_t>(tasks), [&](std::size_t task) {
     const std::size_t begin = chunks * task / static_cast<std::size_t>(tasks);
     const std::size_t end = chunks * (task + 1) / static_cast<std::size_t>(tasks);
     for (std::size_t c = begin; c < end; ++c) {
-      read_pieces(std::span(pieces).subspan(chunk_begin[c], chunk_begin[c + 1] - chunk_begin[c]), cells);
+      pieces[chunk_begin[c]].reader->read_chunk_pieces(
+          std::span<const Piece>(pieces).subspan(chunk_begin[c], chunk_begin[c + 1] - chunk_begin[c]));
     }
   });
-}
-
-void Reader::read_windows(std::span<const std::uint64_t> starts, std::uint64_t rows, MutableBytes out,
-                          const Cells* cells) const {
-  for (const std::uint64_t start : starts) check_range({start, rows});
-  cells = checked(cells);
-  const std::uint64_t row_bytes = cells_bytes(layout(), cells);
-  std::uint64_t all_rows = 0;
-  std::uint64_t bytes = ~std::uint64_t{0};
-  if (!checked_mul(starts.size(), rows, &all_rows) || !checked_mul(all_rows, row_bytes, &bytes) ||
-      bytes != out.size()) {
-    fail(ErrorCode::InvalidArgument,
-         "a buffer of %zu bytes is too %s for %zu windows of %llu rows of %llu bytes", out.size(),
-         out.size() > bytes ? "long" : "short", starts.size(), static_cast<unsigned long long>(rows),
-         static_cast<unsigned long long>(row_bytes));
-  }
-  if (all_rows == 0) return;
-  std::vector<Piece> pieces;
-  pieces.reserve(2 * starts.size());
-  for (std::size_t w = 0; w < starts.size(); ++w) {
-    cut_into_pieces({starts[w], rows}, row_bytes, out.data() + w * rows * row_bytes, pieces);
-  }
-  read_pieces_in_parallel(pieces, all_rows, cells);
 }
 
 }  // namespace cdd

@@ -99,34 +99,14 @@ const RowLayout& Reader::layout() const noexcept {
   return layout_known_.load(std::memory_order_acquire) ? layout_ : kUnset;
 }
 
-void Reader::check_range(RowRange range) const {
-  const std::uint64_t rows = this->rows();
-  if (range.first <= rows && range.count <= rows - range.first) return;
-  fail(ErrorCode::OutOfRange, "rows %llu to %llu are not within the store's %llu", ull{range.first},
-       ull{range.first} + range.count, ull{rows});
-}
-
 void Reader::check_chunk(std::uint64_t chunk) const {
   if (chunk < chunks()) return;
   fail(ErrorCode::OutOfRange, "chunk %llu does not exist: the store has %llu", ull{chunk}, ull{chunks()});
 }
 
-// Null where the cells are all there are.
-const Cells* Reader::checked(const Cells* cells) const {
-  if (cells == nullptr) return nullptr;
-  const RowLayout& layout = this->layout();
-  if (cells->level_begin >= cells->level_end || cells->level_end > layout.levels() ||
-      cells->feature_begin >= cells->feature_end || cells->feature_end > layout.features()) {
-    fail(ErrorCode::InvalidArgument, "levels %u to %u and features %u to %u are not within rows of %u and %u",
-         cells->level_begin, cells->level_end, cells->feature_begin, cells->feature_end, layout.levels(),
-         layout.features());
-  }
-  return cells_bytes(layout, cells) == layout.row_bytes() ? nullptr : cells;
-}
-
 void Reader::read_into(RowRange range, MutableBytes out, const Cells* cells) const {
-  check_range(range);
-  cells = checked(cells);
+  check_range(range, rows());
+  cells = checked_cells(layout(), cells);
   const std::uint64_t row_bytes = cells_bytes(layout(), cells);
   std::uint64_t bytes = ~std::uint64_t{0};
   if (!checked_mul(range.count, row_bytes, &bytes) || bytes != out.size()) {

@@ -17,7 +17,10 @@
 #include "core/codec/chunk_codec.h"
 #include "core/storage/storage.h"
 #include "core/store/chunk_index.h"
+#include "core/store/first_items.h"
 #include "core/store/header.h"
+#include "core/store/pieces.h"
+#include "core/store/rows.h"
 
 namespace cdd {
 
@@ -47,15 +50,15 @@ struct ChunkInfo {
   std::uint64_t offset = 0;        // of the record in the file
 };
 
-class Reader {
+class Reader final : public Rows {
  public:
   // Reads the header and the ends of the index, no chunk. Throws Corrupt, Truncated, Checksum, Unsupported,
   // Io.
   explicit Reader(std::shared_ptr<Storage> storage, const ReaderOptions& options = {});
 
   // Unset as long as nothing was appended to a store that was created without a layout.
-  const RowLayout& layout() const noexcept;
-  std::uint64_t rows() const noexcept { return layout().is_set() ? index_.rows() : 0; }
+  const RowLayout& layout() const noexcept override;
+  std::uint64_t rows() const noexcept override { return layout().is_set() ? index_.rows() : 0; }
   std::uint64_t chunks() const noexcept { return layout().is_set() ? index_.chunks() : 0; }
   const Header& header() const noexcept { return header_; }
   const Storage& storage() const noexcept { return *storage_; }
@@ -64,13 +67,27 @@ class Reader {
   // these of each row, one after the other without gaps.
   // Throws OutOfRange, InvalidArgument (size of out, cells), and at the chunk's Place Checksum, Corrupt,
   // Truncated, Unsupported, Limit; Io.
-  void read_into(RowRange range, MutableBytes out, const Cells* cells = nullptr) const;
+  void read_into(RowRange range, MutableBytes out, const Cells* cells = nullptr) const override;
 
   // Many windows in one call: `rows` rows from each of `starts`, one after the other into `out`, which has
   // exactly their size. Rows that several windows share are decoded once, chunks are read in file order, and
   // several threads work where it pays (core/threads/for_each.h). Throws as read_into.
   void read_windows(std::span<const std::uint64_t> starts, std::uint64_t rows, MutableBytes out,
-                    const Cells* cells = nullptr) const;
+                    const Cells* cells = nullptr) const override;
+
+  // Cuts rows that are to stand at `out` into pieces of chunks and adds these; `cells` is null or what
+  // checked_cells() gave. Throws OutOfRange, and Checksum where the index does not lead to all of them.
+  void cut_into_pieces(RowRange range, const Cells* cells, std::byte* out, std::vector<Piece>& pieces) const;
+  // Reads pieces of one chunk of this reader, in order of their first row.
+  void read_chunk_pieces(std::span<const Piece> pieces) const;
+
+  // As Rows says. The first values of chunks that were looked at stay in memory, so a warm search reads one
+  // chunk.
+  void search(Bytes values, Side side, std::span<std::uint64_t> places) const override {
+    search(values, side, places, {0, rows()});
+  }
+  // The same among `range` alone, as row numbers of the store.
+  void search(Bytes values, Side side, std::span<std::uint64_t> places, RowRange range) const;
 
   // The rows of chunk i, from the index alone unless that is damaged there. Throws OutOfRange and as
   // read_into.
@@ -102,26 +119,14 @@ class Reader {
     std::uint32_t check = 0;  // of the record, as the index has it
     bool is_owned = false;    // a copy: else others can change it while it is read
   };
-  // Rows [first, first + count) of a chunk that are to stand at `to`.
-  struct Piece {
-    std::uint64_t chunk = 0;
-    std::uint64_t first = 0;  // of the store
-    std::uint64_t count = 0;
-    std::byte* to = nullptr;
-
-    std::uint64_t end() const noexcept { return first + count; }
-  };
   void show(const Snapshot& snapshot);
   void load_layout();
-  void check_range(RowRange range) const;
-  const Cells* checked(const Cells* cells) const;
   void check_chunk(std::uint64_t chunk) const;
-  void cut_into_pieces(RowRange range, std::uint64_t row_bytes, std::byte* out,
-                       std::vector<Piece>& pieces) const;
-  void read_pieces(std::span<const Piece> pieces, const Cells* cells) const;
-  void read_near(const OpenChunk& open, std::span<const Piece> pieces, std::uint64_t end,
-                 const Cells* cells) const;
-  void read_pieces_in_parallel(std::vector<Piece>& pieces, std::uint64_t rows, const Cells* cells) const;
+  void read_near(const OpenChunk& open, std::span<const Piece> pieces, std::uint64_t end) const;
+  template <class Item>
+  void search_items(Bytes values, Side side, std::span<std::uint64_t> places, RowRange range) const;
+  template <class Item>
+  Item first_item(std::uint64_t chunk) const;
   void read_range(RowRange range, const Cells* cells, std::byte* out) const;
   void read_range_in_parallel(RowRange range, const Cells* cells, std::byte* out) const;
   OpenChunk open_chunk(std::uint64_t chunk) const;
@@ -150,6 +155,7 @@ class Reader {
   mutable std::mutex refresh_mutex_;
   mutable std::mutex touched_mutex_;  // verify_once only
   mutable std::vector<bool> touched_;
+  mutable FirstItems first_items_;  // of chunks, as search() comes to know them
 };
 
 }  // namespace cdd

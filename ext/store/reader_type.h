@@ -4,14 +4,13 @@
 #include <memory>
 
 #include "core/store/reader.h"
-#include "ext/module_state.h"
+#include "ext/store/rows_source.h"
 
 namespace cdd::ext {
 
 struct ReaderObject {
-  PyObject_HEAD Handle<Reader> core;  // empty once closed
-  Buffer held;                        // of a store that is given as bytes
-  PyObject* filename;                 // null for a store in memory
+  SourceObject source;  // its core is a Reader
+  Buffer held;          // of a store that is given as bytes
 };
 
 }  // namespace cdd::ext

@@ -1,8 +1,8 @@
 // class Rows:
-//     """The base of cdd.Reader: rows and cells that are runs, without a Python frame, since a window may
-//     take no longer to decode than such a frame to run."""
+//     """The base of cdd.Reader and a dataset's columns: rows and cells that are runs, without a Python
+//     frame, since a window may take no longer to decode than such a frame to run."""
 //
-//     def _reads(self, core: Reader, dtype: dtype, array: type, empty: Callable) -> None    once
+//     def _reads(self, core: Reader | Column, dtype: dtype, array: type, empty: Callable) -> None    once
 //
 //     def read(self, start=0, stop=None, out=None, *, levels=None, features=None) -> array
 //
@@ -16,13 +16,13 @@
 #include <optional>
 
 #include "ext/errors.h"
-#include "ext/store/reader_type.h"
+#include "ext/store/rows_source.h"
 
 namespace cdd::ext {
 namespace {
 
 struct RowsObject {
-  PyObject_HEAD std::atomic<ReaderObject*> reader;  // null until the others are set
+  PyObject_HEAD std::atomic<SourceObject*> reader;  // null until the others are set
   PyObject* dtype;                                  // of the items, which has a buffer
   PyObject* array;                                  // the type of arrays
   PyObject* empty;                                  // (shape, dtype) -> array
@@ -45,7 +45,7 @@ struct Wanted {
 PyObject* rows_new(PyTypeObject* type, PyObject*, PyObject*) {
   auto* const self = allocate<RowsObject>(type);
   if (self == nullptr) return nullptr;
-  new (&self->reader) std::atomic<ReaderObject*>(nullptr);
+  new (&self->reader) std::atomic<SourceObject*>(nullptr);
   return reinterpret_cast<PyObject*>(self);
 }
 
@@ -61,9 +61,8 @@ void rows_dealloc(PyObject* self) {
 
 PyObject* rows_reads(PyObject* self, PyTypeObject* type, PyObject* const* args, Py_ssize_t count, PyObject*) {
   RowsObject* const rows = cast(self);
-  if (count != 4 || reinterpret_cast<PyObject*>(Py_TYPE(args[0])) != state_of_type(type).reader_type ||
-      rows->reader.load() != nullptr) {
-    PyErr_SetString(PyExc_TypeError, "_reads takes a Reader and three objects, once");
+  if (count != 4 || !is_source(state_of_type(type), args[0]) || rows->reader.load() != nullptr) {
+    PyErr_SetString(PyExc_TypeError, "_reads takes a Reader or Column and three objects, once");
     return nullptr;
   }
   rows->dtype_name = PyUnicode_InternFromString("dtype");
@@ -71,7 +70,7 @@ PyObject* rows_reads(PyObject* self, PyTypeObject* type, PyObject* const* args, 
   rows->dtype = Ref::borrow(args[1]).release();
   rows->array = Ref::borrow(args[2]).release();
   rows->empty = Ref::borrow(args[3]).release();
-  rows->reader.store(reinterpret_cast<ReaderObject*>(Ref::borrow(args[0]).release()));
+  rows->reader.store(as_source(Ref::borrow(args[0]).release()));
   Py_RETURN_NONE;
 }
 
@@ -163,7 +162,7 @@ bool is_array_of_items(const RowsObject& self, PyObject* out) {
 }
 
 // Into `out`, or a new array where that is null. A null result has an exception set.
-std::optional<PyObject*> read_wanted(const RowsObject& self, const Reader& core, const Wanted& wanted,
+std::optional<PyObject*> read_wanted(const RowsObject& self, const Rows& core, const Wanted& wanted,
                                      PyObject* out) {
   if (out != nullptr && !is_array_of_items(self, out)) return std::nullopt;
   Ref array = out == nullptr ? new_array(self, wanted) : Ref::borrow(out);
@@ -178,7 +177,7 @@ std::optional<PyObject*> read_wanted(const RowsObject& self, const Reader& core,
       !std::equal(view.shape, view.shape + wanted.ndim, wanted.shape.begin())) {
     return std::nullopt;
   }
-  ReaderObject* const reader = self.reader.load();
+  SourceObject* const reader = self.reader.load();
   const bool done = without_gil(state_of(reinterpret_cast<PyObject*>(reader)), reader->filename, [&] {
     core.read_into(wanted.rows, buffer.mutable_bytes(), wanted.has_cells ? &wanted.cells : nullptr);
   });
@@ -186,14 +185,14 @@ std::optional<PyObject*> read_wanted(const RowsObject& self, const Reader& core,
 }
 
 // The reader while it is open and what it reads is known.
-std::shared_ptr<Reader> core_of(const RowsObject& self) {
-  ReaderObject* const reader = self.reader.load();
+std::shared_ptr<Rows> core_of(const RowsObject& self) {
+  SourceObject* const reader = self.reader.load();
   return reader == nullptr ? nullptr : reader->core.get();
 }
 
 std::optional<PyObject*> read_plain(const RowsObject& self, PyObject* start, PyObject* stop, PyObject* out,
                                     PyObject* levels, PyObject* features) {
-  const std::shared_ptr<Reader> core = core_of(self);
+  const std::shared_ptr<Rows> core = core_of(self);
   if (!core) return std::nullopt;
   const std::uint64_t rows = core->rows();
   Wanted wanted;
@@ -213,7 +212,7 @@ std::optional<PyObject*> read_plain(const RowsObject& self, PyObject* start, PyO
 }
 
 std::optional<PyObject*> get_plain(const RowsObject& self, PyObject* key) {
-  const std::shared_ptr<Reader> core = core_of(self);
+  const std::shared_ptr<Rows> core = core_of(self);
   if (!core) return std::nullopt;
   Wanted wanted;
   if (PyTuple_Check(key) == 0) {
@@ -276,7 +275,7 @@ PyObject* own_array(Ref found, PyObject* block) {
 }
 
 std::optional<PyObject*> get_near(const RowsObject& self, PyObject* key) {
-  const std::shared_ptr<Reader> core = core_of(self);
+  const std::shared_ptr<Rows> core = core_of(self);
   const Py_ssize_t count = PyTuple_Check(key) != 0 ? PyTuple_Size(key) : 1;
   if (!core || count == 0) return std::nullopt;
   Wanted wanted;

@@ -146,7 +146,7 @@ def test_what_is_no_source(source: Any) -> None:
 
 
 def test_an_array_of_a_huge_store_is_warned_of_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cdd.store.reader._WARN_BYTES", ROWS.nbytes - 1)
+    monkeypatch.setattr("cdd.store.rows._WARN_BYTES", ROWS.nbytes - 1)
     with cdd.open(path) as reader:
         with pytest.warns(
             ResourceWarning, match=r"all 3,200 bytes of .* become an array: r\[a:b\]"
@@ -157,7 +157,7 @@ def test_an_array_of_a_huge_store_is_warned_of_once(path: Path, monkeypatch: pyt
             warnings.simplefilter("error")
             assert np.array_equal(np.asarray(reader), ROWS)
             assert np.array_equal(reader[:], ROWS), "that was asked for"
-    monkeypatch.setattr("cdd.store.reader._WARN_BYTES", ROWS.nbytes)
+    monkeypatch.setattr("cdd.store.rows._WARN_BYTES", ROWS.nbytes)
     with cdd.open(path) as reader, warnings.catch_warnings():
         warnings.simplefilter("error")
         np.asarray(reader)

@@ -1,0 +1,59 @@
+"""Aligned columns in a folder: appended together, versioned, found by time.
+
+    with cdd.dataset.open("btc", "a") as w:
+        w.append(time=times, ob=books, price=prices)   # the same number of rows, all or none
+        w.flush()                                      # on the disk, seen by readers that refresh
+        w.commit("first day")                          # a version
+    ds = cdd.dataset.open("btc")                       # what was flushed; as_of= a version, tag or time
+    ds["ob"][10_000:10_064]                            # a column has the face of a Reader
+    ds.read_windows(starts, 64, columns=("ob", "time"))
+    ds["ob"][ds.between(t0, t1)]
+
+open           a Dataset or a DatasetWriter
+transaction    changes rows, columns, attributes; joins what is small; commits all of it as one version
+expire, prune  let go of old versions, and of their files
+tag, untag     name a version, so that it is kept
+"""
+
+from cdd.dataset.column import Column
+from cdd.dataset.directory import Directory, LocalDirectory, MemoryDirectory
+from cdd.dataset.errors import (
+    ConflictError,
+    DatasetError,
+    OrderError,
+    VersionExpiredError,
+    VersionNotFoundError,
+)
+from cdd.dataset.log import Version
+from cdd.dataset.opened import Dataset
+from cdd.dataset.opening import open
+from cdd.dataset.pruning import PruneReport, expire, prune, tag, untag
+from cdd.dataset.table import Table
+from cdd.dataset.table_writer import TableWriter
+from cdd.dataset.transaction import Transaction, transaction
+from cdd.dataset.writer import DatasetWriter
+
+__all__ = [
+    "Column",
+    "ConflictError",
+    "Dataset",
+    "DatasetError",
+    "DatasetWriter",
+    "Directory",
+    "LocalDirectory",
+    "MemoryDirectory",
+    "OrderError",
+    "PruneReport",
+    "Table",
+    "TableWriter",
+    "Transaction",
+    "Version",
+    "VersionExpiredError",
+    "VersionNotFoundError",
+    "expire",
+    "open",
+    "prune",
+    "tag",
+    "transaction",
+    "untag",
+]

@@ -1,0 +1,132 @@
+"""A column of a dataset: the face of a Reader over rows that lie in many superchunks."""
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cdd import _cdd
+from cdd.dataset import extents as ex
+from cdd.dataset.checking import ColumnReport, verify_column
+from cdd.dataset.state import ColumnState, folder_of, path_of
+from cdd.dtypes import Array, DType, buffer_dtype, code_of
+from cdd.progress import Progress
+from cdd.store.rows import ArrayRows
+
+if TYPE_CHECKING:
+    from cdd.dataset.opened import Dataset
+
+_BLOCK_BYTES = 16 << 20  # of rows that are iterated over
+
+
+class Column(ArrayRows):
+    """The rows of one column. ds[name] gives it; it reads and is indexed as cdd.Reader, and lives as long as
+    the dataset that it comes from.
+
+    Reading raises what a Reader raises, with the column and the file in the text; FormatError where a
+    superchunk is missing or another file than the dataset means, TruncatedError where one has fewer rows than
+    the version needs, and VersionExpiredError where the version's files were pruned.
+    """
+
+    _core: _cdd.Column
+    _dtype: DType
+
+    def __init__(self, dataset: "Dataset", table: str, name: str, state: ColumnState) -> None:
+        self._dataset = dataset
+        self._table = table
+        self._key = name
+        self._state = state
+        self._name = f"column {path_of(table, name)!r}"
+        self._elsewhere: dict[int, Any] = {}
+        layout = code_of(state.dtype), state.row_shape
+        prefix = f"{dataset._session.directory.name}/{folder_of(table, name, state)}/__"
+        if dataset._session.directory.is_local:
+            prefix = str(dataset._session.directory.store(f"{folder_of(table, name, state)}/__"))
+        self._core = _cdd.Column(self._full_name, layout, prefix, dataset._files)
+        self._dtype = state.dtype
+        self._row_shape = state.row_shape
+        self._item = buffer_dtype(state.dtype)
+        if self._item is self._dtype:
+            self._reads(self._core, self._dtype, np.ndarray, np.empty)
+
+    def _set(self, state: ColumnState, rows: int) -> None:
+        """Shows the extents of a state, and the first `rows` of their rows."""
+        self._state = state
+        self._core.set(np.ascontiguousarray(state.extents), self._places(state), rows)
+
+    def _places(self, state: ColumnState) -> dict[int, Any]:
+        """Where superchunks lie that the prefix does not tell."""
+        directory = self._dataset._session.directory
+        if directory.is_local:
+            return self._dataset._allowed(self._full_name, state)
+        folder = folder_of(self._table, self._key, state)
+        known = self._elsewhere
+        for number in ex.numbers(state.extents) - known.keys():
+            known[number] = directory.store(f"{folder}/__{number}__.cdd")
+        return known
+
+    @property
+    def _full_name(self) -> str:
+        return path_of(self._table, self._key)
+
+    @property
+    def name(self) -> str:
+        """The column's name within its dataset."""
+        return self._full_name
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """A copy of the column's attributes; a transaction changes them."""
+        return dict(self._state.attrs)
+
+    @property
+    def id(self) -> str:
+        """The dataset's id."""
+        return self._dataset.id
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of the superchunks that this version uses, whole."""
+        return self._dataset._stored_bytes(self._table, self._key, self._state)
+
+    @property
+    def superchunks(self) -> int:
+        """How many files this version uses."""
+        return len(ex.numbers(self._state.extents))
+
+    @property
+    def closed(self) -> bool:
+        """Whether the dataset was closed."""
+        return self._core.closed
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return f"<cdd.dataset.Column {self._full_name!r}, closed>"
+        return f"<cdd.dataset.Column {self._full_name!r}, shape {self.shape}, dtype {self._dtype}>"
+
+    def refresh(self) -> bool:
+        """Refreshes the whole dataset, so that columns stay aligned. Returns whether there are more rows."""
+        before = len(self)
+        self._dataset.refresh()
+        return len(self) > before
+
+    def verify(self, *, progress: Progress | None = None) -> ColumnReport:
+        """Reads every chunk of the superchunks that this version uses, with every check there is, and says
+        all that is wrong. `progress(done, superchunks)` is called now and then."""
+        return verify_column(self._dataset, self, progress)
+
+    def iter_chunks(self) -> Iterator[tuple[int, Array]]:
+        """(number of its first row, rows) of blocks of some MB, in order."""
+        row_bytes = math.prod(self._row_shape) * self._dtype.itemsize
+        step = max(1, _BLOCK_BYTES // row_bytes)
+        rows = len(self)
+        for start in range(0, rows, step):
+            yield start, self._rows(start, min(rows, start + step))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _column_of, (self._dataset, self._full_name)
+
+
+def _column_of(dataset: "Dataset", name: str) -> Any:
+    return dataset[name]

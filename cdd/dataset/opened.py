@@ -1,0 +1,273 @@
+"""A dataset that is open for reading: its tables, columns and versions."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from cdd import _cdd, arguments
+from cdd.dataset import extents as ex
+from cdd.dataset.checking import DatasetReport, verify
+from cdd.dataset.column import Column
+from cdd.dataset.directory import Directory, LocalDirectory
+from cdd.dataset.errors import DatasetError
+from cdd.dataset.log import Version, version_of
+from cdd.dataset.session import Session, read_id
+from cdd.dataset.state import (
+    ColumnState,
+    State,
+    files_of,
+    locate,
+    path_of,
+)
+from cdd.dataset.table import Table
+from cdd.progress import Progress
+
+
+class Dataset(Table):
+    """Aligned columns in a folder, as they are in one version. cdd.dataset.open makes one.
+
+    ds[name] is a column, or a Table for the name of one. Without as_of= it shows what was flushed, and more
+    after refresh(). Any number of threads may read at once. It can be pickled, goes on after a fork, and
+    closes its files when close() is called or nobody has it or its columns any more.
+    """
+
+    def __init__(
+        self,
+        place: "str | os.PathLike[str] | Directory",
+        as_of: Any = None,
+        columns: Sequence[str] | None = None,
+        check: str = "stored",
+        mmap: bool | None = None,
+        max_open: int = 1024,
+        max_chunk_bytes: int = 1 << 31,
+        allow: Sequence[str | os.PathLike[str]] = (),
+    ) -> None:
+        from cdd.dataset.directory import directory_of
+
+        arguments.size("max_open", max_open, 1, 1 << 30)
+        super().__init__(self, "")
+        directory = directory_of(place)
+        if isinstance(directory, LocalDirectory):
+            directory = LocalDirectory(Path(directory.path).absolute())  # others may change the folder later
+        self._allow = tuple(Path(folder).resolve() for folder in allow)
+        self._wanted = None if columns is None else tuple(columns)
+        self._options = {
+            "columns": self._wanted,
+            "check": check,
+            "mmap": mmap,
+            "max_open": max_open,
+            "max_chunk_bytes": max_chunk_bytes,
+            "allow": tuple(map(str, self._allow)),
+        }
+        self._id = read_id(directory, writes=False)
+        self._session = Session(directory)
+        self._files = _cdd.Superchunks(
+            {"check": check, "mmap": mmap, "max_chunk_bytes": max_chunk_bytes}, max_open
+        )
+        self._is_live = as_of is None
+        self._tables: dict[str, Table] = {}
+        self._closed = False
+        self._show(self._session.newest() if as_of is None else self._session.find(as_of))
+
+    # ------------------------------------------------------------ what it shows
+
+    def _show(self, state: State) -> None:
+        """Shows a version, and of the newest what was flushed since."""
+        self._state = state
+        for name, table in state.tables.items():
+            view: Table = self
+            if name:
+                view = self._tables.setdefault(name, Table(self, name))
+            for key, column in table.columns.items():
+                if self._wanted is not None and path_of(name, key) not in self._wanted:
+                    continue
+                shown = view._columns.get(key)
+                if shown is None or shown.dtype != column.dtype or shown._row_shape != column.row_shape:
+                    view._columns[key] = shown = Column(self, name, key, column)
+                shown._set(column, table.rows)
+            for key in [key for key in view._columns if key not in table.columns]:
+                del view._columns[key]
+            view._rows = table.rows
+        for name in [name for name in self._tables if name not in state.tables]:
+            del self._tables[name]
+        if self._wanted is not None:
+            for name in self._wanted:
+                locate(state, name)
+        if self._is_live:
+            self._look()
+
+    def _look(self) -> None:
+        """Shows rows that were flushed: of each table as many as its shortest column has."""
+        for view in (self, *self._tables.values()):
+            columns = view._columns.values()
+            there = [column._core.rows_there() for column in columns if ex.is_open(column._state.extents)]
+            if not there or min(there) <= view._rows:
+                continue
+            for column in columns:
+                column._core.show(min(there))
+            view._rows = min(there)
+
+    def refresh(self) -> bool:
+        """Shows what was committed and flushed since, of all columns the same rows. Returns whether anything
+        is new. A dataset that was opened as_of= a version stays what it is."""
+        self._need_open()
+        if not self._is_live:
+            return False
+        before = self._state.number, [len(table) for table in (self, *self._tables.values())]
+        head = self._session.log.head(self._state.number)
+        if head != self._state.number:
+            *_, record = self._session.log.records(self._state.number + 1, head, self._state.id)
+            self._show(self._session.of_record(record))
+        else:
+            self._look()
+        return before != (self._state.number, [len(table) for table in (self, *self._tables.values())])
+
+    def __getitem__(self, name: str) -> Any:
+        """The Column of that name, or the Table; of the first part of nested names a structured view."""
+        self._need_open()
+        if not isinstance(name, str):
+            raise TypeError(f"a column is asked for by its name, not by {arguments.shown(name)}")
+        if name in self._columns:
+            return self._columns[name]
+        table, column = locate(self._state, name)
+        view = self if not table else self._tables[table]
+        if column is None:
+            return view
+        return view[column]
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Names of its tables, "" for its own columns."""
+        named = tuple(name for name in self._tables if not self._state.tables[name].hidden)
+        return ("", *named) if self._columns or not named else named
+
+    @property
+    def version(self) -> Version:
+        """The version that it shows."""
+        return version_of(self._session.log.record(self._state.number))
+
+    @property
+    def id(self) -> str:
+        """32 hex digits that no other dataset has."""
+        return self._id
+
+    @property
+    def path(self) -> str | None:
+        """The folder; None in memory."""
+        directory = self._session.directory
+        return directory.name if directory.is_local else None
+
+    @property
+    def tags(self) -> dict[str, int]:
+        """Names of versions, as of the version that it shows."""
+        return dict(self._state.tags)
+
+    def versions(self, last: int | None = 20) -> list[Version]:
+        """The newest `last` versions that are kept, the newest first; None: all of them."""
+        from cdd.dataset.history import versions
+
+        return versions(self._session, last)
+
+    def changes(self, since: Any) -> list[dict[str, Any]]:
+        """What was done between version `since` and the one that it shows: the operations in order, each a
+        dict with its version, kind, table, column and row ranges where it has them."""
+        from cdd.dataset.history import changes
+
+        return changes(self._session, since, self._state)
+
+    def verify(self, *, progress: Progress | None = None) -> DatasetReport:
+        """Reads every chunk of every superchunk that this version uses, with every check there is, and says
+        all that is wrong. `progress(done, columns)` is called now and then."""
+        self._need_open()
+        return verify(self, progress)
+
+    # ------------------------------------------------------------ files
+
+    def _allowed(self, name: str, state: ColumnState) -> dict[int, str]:
+        """Paths of superchunks that lie elsewhere, where that is below a folder that is allowed."""
+        found = {}
+        for number, place in state.elsewhere.items():
+            path = Path(place).resolve()
+            if not any(path.is_relative_to(folder) for folder in self._allow):
+                raise DatasetError(
+                    f"column {name!r}: superchunk {number} lies at {place!r}, below none of the folders that "
+                    "allow= names"
+                )
+            found[number] = str(path)
+        return found
+
+    def _stored_bytes(self, table: str, name: str, state: ColumnState) -> int:
+        directory = self._session.directory
+        own = sum(directory.size(path) or 0 for path in files_of(table, name, state))
+        return own + sum(Path(path).stat().st_size for path in state.elsewhere.values())
+
+    # ------------------------------------------------------------ the end
+
+    @property
+    def closed(self) -> bool:
+        """Whether close() was called."""
+        return self._closed
+
+    def _need_open(self) -> None:
+        if self._closed:
+            raise ValueError(f"the dataset {self._session.directory.name!r} is closed")
+
+    def close(self) -> None:
+        """Lets go of all files; reads under way in other threads end well. Again: nothing."""
+        self._closed = True
+        for view in (self, *self._tables.values()):
+            for column in view._columns.values():
+                column._core.close()
+
+    def __enter__(self) -> Self:
+        self._need_open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        name = self._session.directory.name
+        if self._closed:
+            return f"<cdd.dataset.Dataset {name!r}, closed>"
+        columns = ", ".join(self._columns) or "nothing"
+        version = self._state.number
+        return f"<cdd.dataset.Dataset {name!r}, version {version}, {len(self)} rows of {columns}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        self._need_open()
+        directory = self._session.directory
+        if not isinstance(directory, LocalDirectory):
+            raise TypeError(f"a dataset in {directory.name} cannot be pickled, one in a folder can")
+        number = None if self._is_live and self._state.number == 0 else self._state.number
+        shown = {name: len(table) for name, table in (("", self), *self._tables.items())}
+        return _reopen, (directory.path, self._id, number, self._is_live, shown, self._options)
+
+
+def _reopen(
+    path: str,
+    dataset_id: str,
+    number: int | None,
+    is_live: bool,
+    shown: dict[str, int],
+    options: dict[str, Any],
+) -> Dataset:
+    """The same rows of the same version, also where it has grown since."""
+    made = Dataset(path, as_of=None if is_live else number, **options)
+    if made.id != dataset_id:
+        raise _cdd.FormatError(f"{path} is another dataset now: its id is {made.id}, not {dataset_id}")
+    if is_live and number is not None and made._state.number != number:
+        made._is_live = False
+        made._show(made._session.of_record(made._session.log.record(number)))
+        made._is_live = True
+        made._look()
+    for name, rows in shown.items():
+        view: Table = made if not name else made._tables[name]
+        for column in view._columns.values():
+            column._core.show(rows)
+        view._rows = rows
+    return made

@@ -1,0 +1,48 @@
+"""Rows of a column as a state has them, for those who write."""
+
+from typing import Any
+
+import numpy as np
+
+from cdd import _cdd
+from cdd.dataset import extents as ex
+from cdd.dataset.session import Session
+from cdd.dataset.state import ColumnState, folder_of, path_of, superchunk_path
+from cdd.dtypes import Array, buffer_dtype, code_of
+
+
+def core_of(session: Session, table: str, name: str, column: ColumnState, rows: int) -> _cdd.Column:
+    """The column's rows, without the face of an array."""
+    directory = session.directory
+    places: dict[int, Any] = dict(column.elsewhere)
+    prefix = f"{directory.name}/{folder_of(table, name, column)}/__"
+    if directory.is_local:
+        prefix = str(directory.store(f"{folder_of(table, name, column)}/__"))
+    else:
+        for number in ex.numbers(column.extents):
+            places[number] = directory.store(superchunk_path(table, name, column, number))
+    files = _cdd.Superchunks({"mmap": False}, 64)
+    layout = code_of(column.dtype), column.row_shape
+    core = _cdd.Column(path_of(table, name), layout, prefix, files)
+    core.set(np.ascontiguousarray(column.extents), places, rows)
+    return core
+
+
+def read_rows(
+    session: Session,
+    table: str,
+    name: str,
+    column: ColumnState,
+    rows: int,
+    start: int,
+    stop: int | None = None,
+) -> Array:
+    """Rows [start, stop) of the first `rows` of a column."""
+    core = core_of(session, table, name, column, rows)
+    try:
+        last = rows if stop is None else stop
+        out = np.empty((last - start, *column.row_shape), buffer_dtype(column.dtype))
+        core.read_into(start, last, out)
+    finally:
+        core.close()
+    return out.view(column.dtype)

@@ -1,0 +1,152 @@
+"""A table of a dataset: columns with as many rows, and the look-ups by its clock."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy.typing as npt
+
+from cdd import arguments
+from cdd.dataset.column import Column
+from cdd.dataset.errors import DatasetError
+from cdd.dataset.state import TableState, shown_names
+from cdd.dataset.times import asof, at, between
+from cdd.dataset.windows import read_windows
+from cdd.dtypes import Array
+
+if TYPE_CHECKING:
+    from cdd.dataset.opened import Dataset
+
+
+class Table:
+    """Columns with as many rows. ds[name] gives one; a Dataset is its own, unnamed one.
+
+    table[name] is a Column, len(table) its rows. at(), between() and asof() look times up in the clock.
+    """
+
+    def __init__(self, dataset: "Dataset", name: str) -> None:
+        self._dataset = dataset
+        self._table_name = name
+        self._columns: dict[str, Column] = {}
+        self._rows = 0
+
+    @property
+    def name(self) -> str:
+        """The table's name; "" of the dataset's own."""
+        return self._table_name
+
+    @property
+    def _of_state(self) -> TableState:
+        return self._dataset._state.tables.get(self._table_name, TableState())
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of its columns, as they were first appended."""
+        return tuple(self._columns)
+
+    @property
+    def clock(self) -> str | None:
+        """The name of the column that orders it, None where there is none."""
+        return self._of_state.clock
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """A copy of its attributes; a transaction changes them."""
+        state = self._dataset._state
+        return dict(self._of_state.attrs if self._table_name else state.attrs)
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._columns
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __getitem__(self, name: str) -> Any:
+        if not isinstance(name, str):
+            raise TypeError(f"a column is asked for by its name, not by {arguments.shown(name)}")
+        found = self._columns.get(name)
+        if found is not None:
+            return found
+        raise KeyError(f"there is no column {name!r}: {shown_names(self._columns)}")
+
+    def __repr__(self) -> str:
+        columns = ", ".join(self._columns) or "nothing"
+        return f"<cdd.dataset.Table {self._table_name!r}, {self._rows} rows of {columns}>"
+
+    def read(
+        self, start: int = 0, stop: int | None = None, *, columns: Sequence[str] | None = None
+    ) -> dict[str, Array]:
+        """Rows [start, stop) of several columns, all of them by default, as {name: array}."""
+        names = self._chosen(columns)
+        return {name: self._columns[name].read(start, stop) for name in names}
+
+    def read_windows(
+        self,
+        starts: npt.ArrayLike,
+        rows: int,
+        *,
+        columns: Sequence[str] | None = None,
+        out: dict[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Windows of several columns in one call: {name: array of shape (len(starts), rows, *row shape)}.
+
+        `out` has for some columns a buffer to be filled, as Reader.read_windows takes it. Pieces of all
+        columns are read by file and chunk, by as many threads as set_threads() allows. Errors as
+        Reader.read_windows.
+        """
+        return read_windows(self, starts, rows, self._chosen(columns), out or {})
+
+    def _chosen(self, columns: Sequence[str] | None) -> tuple[str, ...]:
+        if columns is None:
+            return tuple(self._columns)
+        names = (columns,) if isinstance(columns, str) else tuple(columns)
+        for name in names:
+            self[name]
+        return names
+
+    # ------------------------------------------------------------ time
+
+    def _clock_column(self) -> Column:
+        clock = self.clock
+        if clock is None:
+            name = f"table {self._table_name!r}" if self._table_name else "this dataset"
+            raise DatasetError(f"{name} has no clock, so times cannot be looked up in it")
+        return self._columns[clock]
+
+    def at(self, time: Any, side: str = "left") -> Any:
+        """The row of the last time that is not later than `time`: an int, or an array of them for an array.
+
+        side="right": of the first time that is not earlier. Raises IndexError where there is no such row,
+        DatasetError for a table without a clock, and ValueError for a time that its unit cannot hold.
+        """
+        return at(self, time, side)
+
+    def between(self, start: Any, stop: Any) -> slice:
+        """The rows with start <= time < stop, as a slice; None is an open end."""
+        return between(self, start, stop)
+
+    def asof(
+        self,
+        other: "str | Table",
+        start: int = 0,
+        stop: int | None = None,
+        *,
+        direction: str = "backward",
+        tolerance: Any = None,
+        exact: bool = True,
+    ) -> Array:
+        """For each row of [start, stop) the row of another table that is joined with it by time: int64, -1
+        where there is none.
+
+        direction  "backward": the last row that is not later; "forward": the first that is not earlier;
+                   "nearest": the nearer of the two, the earlier where both are as near
+        tolerance  how far it may be away, a timedelta64, or a number in the clock's unit
+        exact      whether a row of the same time is joined
+
+        Of rows with the same time the last one is joined backward, the first one forward. Clocks of two
+        units are compared exactly. Raises DatasetError without clocks, TypeError for clocks that do not
+        compare.
+        """
+        return asof(self, other, start, stop, direction, tolerance, exact)

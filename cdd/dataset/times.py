@@ -1,0 +1,127 @@
+"""Looking rows up by time, and joining tables by it."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cdd import _cdd, arguments
+from cdd.dtypes import Array, DType
+from cdd.store.rows import exact_items
+
+if TYPE_CHECKING:
+    from cdd.dataset.table import Table
+
+_UNITS = {"W": 604800 * 10**18, "D": 86400 * 10**18, "h": 3600 * 10**18, "m": 60 * 10**18, "s": 10**18}
+_UNITS |= {"ms": 10**15, "us": 10**12, "ns": 10**9, "ps": 10**6, "fs": 1000, "as": 1}
+
+
+def at(table: "Table", time: Any, side: str) -> Any:
+    """Table.at()."""
+    if side not in ("left", "right"):
+        raise ValueError(f'side is "left" or "right", not {side!r}')
+    column = table._clock_column()
+    is_left = side == "left"
+    times = _ticks(column.dtype, time, up=not is_left)
+    found = column.searchsorted(times, "right" if is_left else "left")
+    rows = np.asarray(found) - (1 if is_left else 0)
+    outside = (rows < 0) | (rows >= len(table))
+    if outside.any():
+        lost = np.asarray(times)[outside].flat[0]
+        what = "not later" if is_left else "not earlier"
+        raise IndexError(f"there is no row that is {what} than {lost}")
+    return int(rows[()]) if rows.ndim == 0 else rows
+
+
+def between(table: "Table", start: Any, stop: Any) -> slice:
+    """Table.between()."""
+    column = table._clock_column()
+    ends = [0, len(table)]
+    for i, time in enumerate((start, stop)):
+        if time is not None:
+            ends[i] = int(column.searchsorted(_ticks(column.dtype, time, up=True)))
+    return slice(ends[0], max(ends))
+
+
+def _ticks(clock: DType, time: Any, up: bool) -> Array:
+    """Times as items of the clock; of those between two of its ticks the later one, or the earlier."""
+    given = np.asarray(time)
+    if clock.kind != "M":
+        return exact_items(given, clock)
+    if given.dtype.kind != "M":
+        if given.dtype.kind in "iuf":
+            raise TypeError(f"the clock is {clock}: {arguments.shown(time)} is no time")
+        given = given.astype("datetime64")
+    if not _is_finer(given.dtype, clock):
+        return exact_items(given, clock)
+    if np.isnat(given).any():
+        raise ValueError("NaT has no place among times")
+    ticks = given.astype(clock)
+    if not up:
+        return ticks
+    return np.where(ticks < given, ticks + np.ones((), f"m8[{_unit(clock)}]"), ticks)
+
+
+def _unit(dtype: DType) -> str:
+    unit, count = np.datetime_data(dtype)
+    return unit if count == 1 else ""
+
+
+def _is_finer(given: DType, clock: DType) -> bool:
+    a, b = _UNITS.get(_unit(given)), _UNITS.get(_unit(clock))
+    return a is not None and b is not None and a < b
+
+
+def common_factors(left: DType, right: DType) -> tuple[int, int]:
+    """What items of two clocks are multiplied by to have one unit. Raises TypeError."""
+    if left == right:
+        return 1, 1
+    if left.kind == right.kind == "M":
+        a, b = _UNITS.get(_unit(left)), _UNITS.get(_unit(right))
+        if a is not None and b is not None:
+            return (a // b, 1) if a >= b else (1, b // a)
+    raise TypeError(f"clocks of {left} and {right} do not compare")
+
+
+def asof(
+    table: "Table",
+    other: "str | Table",
+    start: int,
+    stop: int | None,
+    direction: str,
+    tolerance: Any,
+    exact: bool,
+) -> Array:
+    """Table.asof()."""
+    right = table._dataset[other] if isinstance(other, str) else other
+    if not hasattr(right, "_clock_column"):
+        raise TypeError(f"asof joins another table, {arguments.shown(other)} is none")
+    mine, theirs = table._clock_column(), right._clock_column()
+    left_factor, right_factor = common_factors(mine.dtype, theirs.dtype)
+    first, last = mine._bounds(start, stop)
+    out = np.empty(last - first, np.int64)
+    if direction not in ("backward", "forward", "nearest"):
+        raise ValueError(f'direction is "backward", "forward" or "nearest", not {direction!r}')
+    if not isinstance(exact, bool | np.bool_):
+        raise TypeError(f"exact is a bool, not {arguments.shown(exact)}")
+    within = -1 if tolerance is None else _tolerance(tolerance, mine.dtype, left_factor)
+    _cdd.asof(
+        mine._core, first, last, theirs._core, direction, within, bool(exact), left_factor, right_factor, out
+    )
+    return out
+
+
+def _tolerance(tolerance: Any, clock: DType, factor: int) -> int:
+    """In the common unit, of which a clock's has `factor`."""
+    given = np.asarray(tolerance)
+    if given.dtype.kind == "m" and clock.kind == "M":
+        unit = np.dtype(f"m8[{np.datetime_data(clock)[0]}]")
+        exact = _UNITS.get(_unit(given.dtype)), _UNITS[_unit(clock)] // factor
+        if exact[0] is not None and exact[0] % exact[1] == 0:
+            number = int(given.astype(np.int64)) * (exact[0] // exact[1])
+        else:  # a tolerance between two ticks is the one before
+            number = int(given.astype(unit).astype(np.int64)) * factor
+    else:
+        number = arguments.index("tolerance", tolerance) * factor
+    if not 0 <= number < 1 << 63:
+        raise ValueError(f"tolerance is {tolerance}, it is at least 0 and fits the clocks' unit")
+    return number

@@ -1,0 +1,213 @@
+"""Collecting: rows of all columns of a table are appended together, flushed, and committed as versions."""
+
+import os
+import threading
+import time
+import warnings
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, Self
+
+import numpy.typing as npt
+
+from cdd import arguments
+from cdd.dataset import ops, ops_of_names
+from cdd.dataset.directory import Directory
+from cdd.dataset.log import Version, version_of
+from cdd.dataset.options import Options
+from cdd.dataset.session import Owner, Session, read_id
+from cdd.dataset.state import State
+from cdd.dataset.table_writer import TableWriter
+
+
+class DatasetWriter:
+    """Appends to a dataset. cdd.dataset.open(place, "w" | "x" | "a") makes one and documents the options.
+
+    w.append(time=t, book=b) takes the same number of rows of every column; w["trades"] is another table.
+    Any thread may call it, one at a time gets in; a forked process cannot use it. Two writers may have a
+    dataset open at once, but only one may append to a table: BlockingIOError for the second.
+    """
+
+    def __init__(self, directory: Directory, options: Options) -> None:
+        self._directory = directory
+        self._options = options
+        self._id = read_id(directory, writes=True)
+        self._owner = Owner(directory)
+        self._owner.need()  # who removes the dataset looks for it
+        self._session = Session(directory, self._owner)
+        self._state = self._session.newest()
+        self._tables: dict[str, TableWriter] = {}
+        self._mutex = threading.RLock()
+        self._pool: ThreadPoolExecutor | None = None
+        self._closed = False
+        self._process = os.getpid()
+        self._committed_at = time.monotonic()
+        if options.attrs:
+            self._commit(
+                [ops_of_names.SetAttribute(None, None, k, v) for k, v in options.attrs.items()], "", "attrs"
+            )
+
+    # ------------------------------------------------------------ collecting
+
+    def append(self, columns: Mapping[str, npt.ArrayLike] | None = None, /, **named: npt.ArrayLike) -> None:
+        """Adds rows to all columns of the dataset's own table: the same number to each, all or none.
+
+        Columns are given by name, as keywords or as one mapping (for names such as "fees/maker"). Each is
+        an array of shape (n, *row shape) as cdd.Writer.append takes it; a structured one is a column for each
+        of its fields. Texts become a category column. The first append makes the columns and fixes their
+        dtypes and shapes.
+
+        Raises ValueError for columns that are missing or unknown, for numbers of rows that differ, and for
+        another dtype or row shape, OrderError for a time that goes back, BlockingIOError while another writer
+        appends, and OSError when the disk is full; then no row of any column is there.
+        """
+        self._table("").append({**(columns or {}), **named})
+
+    def __getitem__(self, name: str) -> TableWriter:
+        """The table of that name, which its first append makes."""
+        if not isinstance(name, str) or not name:
+            raise TypeError(f"a table is asked for by its name, not by {arguments.shown(name)}")
+        return self._table(name)
+
+    def _table(self, name: str) -> TableWriter:
+        with self._lock():
+            if name not in self._tables:
+                self._tables[name] = TableWriter(self, name)
+            return self._tables[name]
+
+    def flush(self) -> None:
+        """Returns when all rows that were appended are on the disk. Readers that refresh see them; it makes
+        no version."""
+        with self._lock():
+            self._in_threads([job for table in self._tables.values() for job in table.flush_jobs()])
+            for table in self._tables.values():
+                table.flushed()
+            every = self._options.commit_seconds
+            if every is not None and time.monotonic() - self._committed_at >= every:
+                self._commit_rows("")
+
+    def commit(self, message: str = "") -> Version:
+        """Flushes, and makes a version of all rows so far. Where none came since the last version and no
+        message is given, that is returned."""
+        arguments.text("message", message)
+        with self._lock():
+            self.flush()
+            return self._commit_rows(message)
+
+    def _commit_rows(self, message: str) -> Version:
+        appends = [op for table in self._tables.values() for op in table.append_ops()]
+        if appends or message:
+            self._commit(appends, message, "append")
+        return version_of(self._session.log.record(self._state.number))
+
+    def _commit(self, operations: list[ops.Op], message: str, op: str) -> State:
+        self._state = self._session.commit(self._state, operations, message, op)
+        self._committed_at = time.monotonic()
+        for table in self._tables.values():
+            table.committed(self._state)
+        return self._state
+
+    def tag(self, name: str, version: Any = None) -> None:
+        """Names a version, by default the newest one. Raises VersionExpiredError for one that is expired, and
+        DatasetError for a name that is given already."""
+        with self._lock():
+            number = self._state.number if version is None else self._session.find(version).number
+            self._commit([ops_of_names.Tag(arguments.text("name", name), number)], "", "tag")
+
+    # ------------------------------------------------------------ what it is
+
+    @property
+    def id(self) -> str:
+        """32 hex digits that no other dataset has."""
+        return self._id
+
+    @property
+    def path(self) -> str | None:
+        """The folder; None in memory."""
+        return self._directory.name if self._directory.is_local else None
+
+    @property
+    def version(self) -> Version:
+        """The version that it committed or found last."""
+        return version_of(self._session.log.record(self._state.number))
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Names of the tables that are there, "" for the dataset's own."""
+        return tuple(name for name, table in self._state.tables.items() if not table.hidden)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns of the dataset's own table."""
+        return self._table("").columns
+
+    def __len__(self) -> int:
+        """Rows of its own table, those that wait in memory included."""
+        return len(self._table(""))
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else f"version {self._state.number}"
+        return f"<cdd.dataset.DatasetWriter {self._directory.name!r}, {state}>"
+
+    # ------------------------------------------------------------ the end
+
+    @property
+    def closed(self) -> bool:
+        """Whether close() was called; also in a forked process, where it is not to be used."""
+        return self._closed or os.getpid() != self._process
+
+    def _lock(self) -> threading.RLock:
+        if self.closed:
+            raise ValueError(f"the writer of {self._directory.name!r} is closed")
+        return self._mutex
+
+    def _in_threads(self, jobs: list[Any]) -> None:
+        """Runs jobs that mostly wait for the disk, at once, and raises what the first failing one raised."""
+        if len(jobs) < 2:
+            for job in jobs:
+                job()
+            return
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(max_workers=16, thread_name_prefix="cdd-flush")
+        running = [self._pool.submit(job) for job in jobs]
+        errors = [error for error in [future.exception() for future in running] if error is not None]
+        if errors:
+            raise errors[0]
+
+    def close(self) -> None:
+        """Commits what was appended and lets go of all files. A second close does nothing."""
+        if self.closed:
+            return
+        with self._mutex:
+            try:
+                self.commit()
+                for table in self._tables.values():
+                    table.compact()
+            finally:
+                self._let_go()
+
+    def _let_go(self) -> None:
+        self._closed = True
+        for table in self._tables.values():
+            table.let_go()
+        if self._pool is not None:
+            self._pool.shutdown()
+        self._owner.release()
+
+    def __enter__(self) -> Self:
+        self._lock()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_process") and not self.closed:
+            warnings.warn(f"unclosed {self!r}", ResourceWarning, stacklevel=2, source=self)
+            self._let_go()
+
+    def __reduce__(self) -> str:
+        raise TypeError("a writer cannot be pickled: it belongs to one process")

@@ -1,0 +1,257 @@
+#include "core/dataset/column.h"
+
+#include <cstring>
+#include <numeric>
+
+#include "core/codec/cells.h"
+#include "core/threads/for_each.h"
+
+namespace cdd {
+namespace {
+
+using ull = unsigned long long;  // for printf
+
+// A read of at least as many bytes is worth waking other threads for.
+constexpr std::uint64_t kParallelBytes = std::uint64_t{2} << 20;
+
+}  // namespace
+
+Extents::Extents(std::span<const Extent> extents, std::string prefix, Exceptions exceptions)
+    : extents_(extents.begin(), extents.end()),
+      prefix_(std::move(prefix)),
+      exceptions_(std::move(exceptions)),
+      files_(extents.size()) {
+  ends_.reserve(extents_.size());
+  std::uint64_t end = 0;
+  for (std::size_t i = 0; i < extents_.size(); ++i) {
+    const bool is_open = extents_[i].rows == Extent::kOpen;
+    if (is_open && (i + 1 < extents_.size() || extents_[i].number == 0)) {
+      fail(ErrorCode::Corrupt, "extent %zu of %zu has no end, only the last may have none", i,
+           extents_.size());
+    }
+    if (is_open) {
+      end = Extent::kOpen;
+    } else if (!checked_add(end, extents_[i].rows, &end) || end == Extent::kOpen) {
+      fail(ErrorCode::Corrupt, "extents 0 to %zu have more rows than can be counted", i);
+    }
+    ends_.push_back(end);
+  }
+}
+
+std::size_t Extents::with_row(std::uint64_t row) const noexcept {
+  return static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), row) - ends_.begin());
+}
+
+std::string Extents::path(std::size_t i) const {
+  const auto found = exceptions_.find(extents_[i].number);
+  if (found != exceptions_.end()) return found->second.path;
+  return prefix_ + std::to_string(extents_[i].number) + "__.cdd";
+}
+
+Superchunks::File& Extents::file(std::size_t i, Superchunks& superchunks) const {
+  Superchunks::File* file = files_[i].load(std::memory_order_acquire);
+  if (file != nullptr) return *file;
+  const auto found = exceptions_.find(extents_[i].number);
+  file = &superchunks.file(path(i), found == exceptions_.end() ? nullptr : found->second.memory,
+                           extents_[i].salt);
+  files_[i].store(file, std::memory_order_release);
+  return *file;
+}
+
+Column::Column(std::string name, RowLayout layout, std::shared_ptr<const Extents> extents, std::uint64_t rows,
+               std::shared_ptr<Superchunks> superchunks)
+    : name_(std::move(name)),
+      layout_(std::move(layout)),
+      extents_(std::move(extents)),
+      rows_(rows),
+      superchunks_(std::move(superchunks)) {
+  const std::size_t count = extents_->count();
+  if (rows_ > (count == 0 ? 0 : extents_->end(count - 1))) {
+    fail(ErrorCode::Corrupt, "column %s has %zu extents of %llu rows, not %llu", name_.c_str(), count,
+         count == 0 ? 0 : ull{extents_->end(count - 1)}, ull{rows_});
+  }
+}
+
+Superchunks::Use Column::use(std::size_t extent) const {
+  Superchunks::File& file = extents_->file(extent, *superchunks_);
+  try {
+    Superchunks::Use use = superchunks_->use(file);
+    const RowLayout& own = use.reader().layout();
+    if (own.is_set() && own != layout_) {
+      fail(ErrorCode::Corrupt, "%s has rows of %s, not of %s", file.path.c_str(), to_string(own).c_str(),
+           to_string(layout_).c_str());
+    }
+    return use;
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::Io) throw;
+    fail(error.code(), "column %s, superchunk %llu: %s", name_.c_str(), ull{(*extents_)[extent].number},
+         error.what());
+  }
+}
+
+// Rows before `end` of the column are there; the file may have grown since it was opened.
+void Column::need_rows(std::size_t extent, Reader& reader, std::uint64_t end) const {
+  const Extent& own = (*extents_)[extent];
+  const std::uint64_t needed = own.first + (end - extents_->begin(extent));
+  if (reader.rows() >= needed) return;
+  reader.refresh();
+  if (reader.rows() >= needed) return;
+  fail(ErrorCode::Truncated, "column %s, superchunk %llu: %s has %llu rows, the dataset needs %llu",
+       name_.c_str(), ull{own.number}, extents_->path(extent).c_str(), ull{reader.rows()}, ull{needed});
+}
+
+void Column::fill(const Extent& extent, MutableBytes out) const {
+  const std::size_t item_bytes = layout_.item_bytes();
+  for (std::size_t at = 0; at < out.size(); at += item_bytes) {
+    std::memcpy(out.data() + at, extent.salt.data(), item_bytes);
+  }
+}
+
+void Column::read_into(RowRange range, MutableBytes out, const Cells* cells) const {
+  check_range(range, rows_);
+  cells = checked_cells(layout_, cells);
+  const std::size_t row_bytes = cells_bytes(layout_, cells);
+  check_windows(1, range.count, row_bytes, out.size());
+  if (range.count == 0) return;
+  const std::uint64_t end = range.first + range.count;
+  std::size_t extent = extents_->with_row(range.first);
+  const bool is_large = range.count >= kParallelBytes / layout_.row_bytes() && threads() > 1;
+  if (is_large && extents_->end(extent) < end)
+    return read_windows({&range.first, 1}, range.count, out, cells);
+  for (std::uint64_t row = range.first; row < end; ++extent) {
+    const std::uint64_t part_end = std::min(end, extents_->end(extent));
+    const auto bytes = static_cast<std::size_t>(part_end - row) * row_bytes;
+    const Extent& own = (*extents_)[extent];
+    if (own.number == 0) {
+      fill(own, out.first(bytes));
+    } else {
+      const Superchunks::Use file = use(extent);
+      need_rows(extent, file.reader(), part_end);
+      file.reader().read_into({own.first + (row - extents_->begin(extent)), part_end - row}, out.first(bytes),
+                              cells);
+    }
+    out = out.subspan(bytes);
+    row = part_end;
+  }
+}
+
+void Column::cut_into_pieces(RowRange range, const Cells* cells, std::byte* out, std::vector<Piece>& pieces,
+                             std::vector<Superchunks::Use>& uses) const {
+  check_range(range, rows_);
+  const std::size_t row_bytes = cells_bytes(layout_, cells);
+  const std::uint64_t end = range.first + range.count;
+  std::size_t extent = range.count > 0 ? extents_->with_row(range.first) : 0;
+  for (std::uint64_t row = range.first; row < end; ++extent) {
+    const std::uint64_t part_end = std::min(end, extents_->end(extent));
+    const auto bytes = static_cast<std::size_t>(part_end - row) * row_bytes;
+    const Extent& own = (*extents_)[extent];
+    if (own.number == 0) {
+      fill(own, {out, bytes});
+    } else {
+      uses.push_back(use(extent));
+      Reader& reader = uses.back().reader();
+      need_rows(extent, reader, part_end);
+      reader.cut_into_pieces({own.first + (row - extents_->begin(extent)), part_end - row}, cells, out,
+                             pieces);
+    }
+    out += bytes;
+    row = part_end;
+  }
+}
+
+void Column::read_windows(std::span<const std::uint64_t> starts, std::uint64_t rows, MutableBytes out,
+                          const Cells* cells) const {
+  const ColumnWindows windows{this, cells, starts, rows, out};
+  read_columns({&windows, 1});
+}
+
+void read_columns(std::span<const ColumnWindows> columns) {
+  std::vector<Superchunks::Use> uses;
+  std::vector<Piece> pieces;
+  std::vector<Cells> parts(columns.size());  // stay where they are while pieces point to them
+  std::uint64_t raw_bytes = 0;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const ColumnWindows& windows = columns[i];
+    const RowLayout& layout = windows.column->layout();
+    const Cells* cells = checked_cells(layout, windows.cells);
+    if (cells != nullptr) cells = &(parts[i] = *cells);
+    const std::size_t row_bytes = cells_bytes(layout, cells);
+    raw_bytes += check_windows(windows.starts.size(), windows.rows, row_bytes, windows.out.size()) *
+                 layout.row_bytes();
+    if (windows.rows == 0) continue;
+    std::byte* out = windows.out.data();
+    for (const std::uint64_t start : windows.starts) {
+      windows.column->cut_into_pieces({start, windows.rows}, cells, out, pieces, uses);
+      out += windows.rows * row_bytes;
+    }
+  }
+  if (!pieces.empty()) read_pieces(pieces, raw_bytes);
+}
+
+std::uint64_t Column::rows_there() const {
+  const std::size_t count = extents_->count();
+  if (count == 0 || (*extents_)[count - 1].rows != Extent::kOpen) return rows_;
+  const Superchunks::Use file = use(count - 1);
+  file.reader().refresh();
+  const std::uint64_t first = (*extents_)[count - 1].first;
+  const std::uint64_t in_file = file.reader().rows();
+  return extents_->begin(count - 1) + (in_file > first ? in_file - first : 0);
+}
+
+// The last extent whose first item stands before the place of `value`, else the first one.
+std::size_t Column::extent_for(const std::byte* value, Side side) const {
+  std::size_t low = 0, high = extents_->count();
+  while (high > 0 && extents_->begin(high - 1) >= rows_) --high;
+  while (high - low > 1) {
+    const std::size_t middle = low + (high - low) / 2;
+    std::uint64_t item = (*extents_)[middle].first_item;
+    if ((*extents_)[middle].has_items == 0) {
+      read_into({extents_->begin(middle), 1}, {as_bytes(&item), layout_.item_bytes()});
+    }
+    (is_before(layout_.dtype(), as_bytes(&item), value, side) ? low : high) = middle;
+  }
+  return low;
+}
+
+void Column::search(Bytes values, Side side, std::span<std::uint64_t> places) const {
+  const std::size_t item_bytes = layout_.item_bytes();
+  if (layout_.dims().size() != 0 || values.size() != places.size() * item_bytes) {
+    fail(ErrorCode::InvalidArgument, "column %s has rows of %s: %zu values of them are not %zu bytes",
+         name_.c_str(), to_string(layout_).c_str(), places.size(), values.size());
+  }
+  if (rows_ == 0) return std::fill(places.begin(), places.end(), std::uint64_t{0});
+  std::vector<std::size_t> extents(places.size()), order(places.size());
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    extents[i] = extent_for(values.data() + i * item_bytes, side);
+  }
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto less = [&](std::size_t a, std::size_t b) { return extents[a] < extents[b]; };
+  if (!std::is_sorted(order.begin(), order.end(), less)) std::stable_sort(order.begin(), order.end(), less);
+  std::vector<std::byte> wanted;
+  std::vector<std::uint64_t> found;
+  for (std::size_t at = 0, next = 0; at < order.size(); at = next) {
+    const std::size_t extent = extents[order[at]];
+    const Extent& own = (*extents_)[extent];
+    const std::uint64_t begin = extents_->begin(extent);
+    wanted.clear();
+    for (next = at; next < order.size() && extents[order[next]] == extent; ++next) {
+      const std::byte* const value = values.data() + order[next] * item_bytes;
+      wanted.insert(wanted.end(), value, value + item_bytes);
+    }
+    found.assign(next - at, 0);
+    if (own.number == 0) {
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        const bool after = is_before(layout_.dtype(), own.salt.data(), wanted.data() + i * item_bytes, side);
+        found[i] = after ? own.rows : 0;
+      }
+    } else {
+      const Superchunks::Use file = use(extent);
+      need_rows(extent, file.reader(), end(extent));
+      file.reader().search(wanted, side, found, {own.first, end(extent) - begin});
+      for (std::uint64_t& place : found) place -= own.first;
+    }
+    for (std::size_t i = at; i < next; ++i) places[order[i]] = begin + found[i - at];
+  }
+}
+
+}  // namespace cdd

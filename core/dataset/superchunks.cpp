@@ -1,0 +1,95 @@
+#include "core/dataset/superchunks.h"
+
+#include <algorithm>
+
+#include "core/os/fork_gate.h"
+
+namespace cdd {
+namespace {
+
+std::string hexadecimal(const Salt& salt) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (const std::byte byte : salt) {
+    text += kDigits[std::to_integer<unsigned>(byte) >> 4];
+    text += kDigits[std::to_integer<unsigned>(byte) & 15];
+  }
+  return text;
+}
+
+}  // namespace
+
+Superchunks::~Superchunks() {
+  for (File* const file : open_) delete file->reader.load(std::memory_order_relaxed);
+}
+
+Superchunks::File& Superchunks::file(const std::string& path, const std::shared_ptr<Storage>& memory,
+                                     const Salt& salt) {
+  std::string key = path;
+  key.append(reinterpret_cast<const char*>(salt.data()), salt.size());
+  const ForkGate gate;
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<File>& found = files_[std::move(key)];
+  if (!found) {
+    found = std::make_unique<File>();
+    found->path = path;
+    found->memory = memory;
+    found->salt = salt;
+  }
+  return *found;
+}
+
+// A user counts itself first and looks for the reader then; close_some() takes the reader away first and
+// counts users then. So either the user finds none, or it is counted.
+Superchunks::Use Superchunks::use(File& file) {
+  Use use(file);
+  use.reader_ = file.reader.load(std::memory_order_seq_cst);
+  if (use.reader_ == nullptr) use.reader_ = open(file);
+  if (!file.is_touched.load(std::memory_order_relaxed))
+    file.is_touched.store(true, std::memory_order_relaxed);
+  return use;
+}
+
+Reader* Superchunks::open(File& file) {
+  const ForkGate gate;
+  const std::lock_guard lock(mutex_);
+  if (Reader* const reader = file.reader.load(std::memory_order_relaxed)) return reader;
+  close_some();
+  auto storage = file.memory ? file.memory : open_for_reading(file.path, options_.mapping);
+  auto reader = std::make_unique<Reader>(std::move(storage), options_.reader);
+  const Salt& salt = reader->header().metadata.salt;
+  if (salt != file.salt) {
+    fail(ErrorCode::Corrupt, "%s is another file than the dataset's: its id is %s, not %s", file.path.c_str(),
+         hexadecimal(salt).c_str(), hexadecimal(file.salt).c_str());
+  }
+  open_.push_back(&file);
+  file.reader.store(reader.get(), std::memory_order_seq_cst);
+  return reader.release();
+}
+
+// Makes room for one more. Those in use go on until they are not.
+void Superchunks::close_some() {
+  std::erase_if(closing_, [](const auto& closing) {
+    return closing.first->users.load(std::memory_order_seq_cst) == 0;
+  });
+  for (std::size_t looks = 2 * open_.size(); open_.size() >= options_.max_open && looks > 0; --looks) {
+    hand_ = hand_ < open_.size() ? hand_ : 0;
+    File& file = *open_[hand_];
+    if (file.is_touched.exchange(false, std::memory_order_relaxed)) {
+      ++hand_;
+      continue;
+    }
+    std::unique_ptr<Reader> reader(file.reader.exchange(nullptr, std::memory_order_seq_cst));
+    if (file.users.load(std::memory_order_seq_cst) > 0) closing_.emplace_back(&file, std::move(reader));
+    open_[hand_] = open_.back();
+    open_.pop_back();
+  }
+}
+
+std::size_t Superchunks::open_files() const {
+  const ForkGate gate;
+  const std::lock_guard lock(mutex_);
+  return open_.size() + closing_.size();
+}
+
+}  // namespace cdd

@@ -1,0 +1,84 @@
+// The files of a dataset, opened when they are first read. No more than a limit stay open: of those that no
+// call is using, the one that was not touched for long is closed first.
+//
+// A file that is open is found without a lock; opening and closing take a mutex. It goes on in a forked
+// child.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/storage/mapped_file.h"
+#include "core/store/reader.h"
+
+namespace cdd {
+
+using Salt = std::array<std::byte, 16>;
+
+class Superchunks {
+ public:
+  struct Options {
+    ReaderOptions reader;
+    Mapping mapping = Mapping::Preferred;
+    std::size_t max_open = 1024;
+  };
+  // One file, open or not. It lives as long as the Superchunks.
+  struct File {
+    std::string path;
+    std::shared_ptr<Storage> memory;  // instead of a path
+    Salt salt{};                      // of the file that is meant
+    std::atomic<Reader*> reader{nullptr};
+    std::atomic<std::uint32_t> users{0};
+    std::atomic<bool> is_touched{false};
+  };
+  // A file that stays open as long as this lives.
+  class Use {
+   public:
+    Use(Use&& other) noexcept : file_(std::exchange(other.file_, nullptr)), reader_(other.reader_) {}
+    Use& operator=(Use&&) = delete;
+    ~Use() {
+      if (file_ != nullptr) file_->users.fetch_sub(1, std::memory_order_release);
+    }
+    Reader& reader() const noexcept { return *reader_; }
+
+   private:
+    friend class Superchunks;
+    explicit Use(File& file) noexcept : file_(&file) { file.users.fetch_add(1, std::memory_order_seq_cst); }
+
+    File* file_;
+    Reader* reader_ = nullptr;
+  };
+
+  explicit Superchunks(Options options) : options_(std::move(options)) {}
+  ~Superchunks();
+  Superchunks(const Superchunks&) = delete;
+  Superchunks& operator=(const Superchunks&) = delete;
+
+  // The file at a path, or in memory under that name, which has this salt.
+  File& file(const std::string& path, const std::shared_ptr<Storage>& memory, const Salt& salt);
+
+  // Throws as Reader, Io where it cannot be opened, and Corrupt where it is another file than is meant.
+  Use use(File& file);
+
+  std::size_t open_files() const;
+
+ private:
+  Reader* open(File& file);
+  void close_some();
+
+  const Options options_;
+  mutable std::mutex mutex_;  // guards all below, and the opening of files
+  std::unordered_map<std::string, std::unique_ptr<File>> files_;
+  std::vector<File*> open_;  // those with a reader
+  std::size_t hand_ = 0;     // where the search for one to close goes on
+  std::vector<std::pair<File*, std::unique_ptr<Reader>>> closing_;  // still in use when they were closed
+};
+
+}  // namespace cdd

@@ -1,0 +1,23 @@
+"""The model of the commit protocol: some states of each scenario, and mutants that are found early.
+
+dev.py soak searches all of them with more states. A change of the protocol changes the model first.
+"""
+
+import pytest
+
+from tests.dataset.search import MUTANTS, SCENARIOS, explore, find_mutant
+
+RARE = ("built-on-unsynced-commit", "no-conflict-check", "opened-without-folder-sync")
+"""Mutants that are found after more states than a change's tests look at."""
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s[0])
+def test_nothing_is_found(scenario: tuple) -> None:
+    found = explore(scenario, (), 2000)
+    assert "found" not in found
+    assert found["states"] > 100
+
+
+@pytest.mark.parametrize("mutant", [m for m in MUTANTS if m not in RARE])
+def test_a_mutant_is_found(mutant: str) -> None:
+    assert find_mutant(mutant, 2000) is not None
