@@ -12,7 +12,7 @@ import numpy as np
 import cdd
 from cdd import arguments
 from cdd.dtypes import Array, DType
-from cdd.logical.digests import blocks
+from cdd.logical.digests import blocks, grown
 from cdd.logical.errors import LogicalError, MemberError
 from cdd.logical.extras import zarr
 from cdd.logical.manifest import Member
@@ -167,6 +167,15 @@ def kept_path(array: "WritableArray", path: str) -> str:
             f"allow=[{str(real.parent)!r}]"
         )
     return real.as_posix()
+
+
+def pinned(member: Member, opened: Any, rows: int, digest: bool | None) -> Member:
+    """The member with so many rows, and digests of them where they are wanted."""
+    if member.kind == "zarr":
+        return member  # of the same group: it is versioned with the manifest
+    wanted = member.kind in ("cdd", "dataset") if digest is None else digest and member.kind != "named"
+    digests = grown((), opened, rows) if wanted else ()
+    return replaced(member, shape=(rows, *member.shape[1:]), digests=digests)
 
 
 def granting(array: "WritableArray", kept: str, path: str) -> Places:

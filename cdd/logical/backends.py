@@ -19,7 +19,7 @@ from cdd import _cdd, manifests
 from cdd.logical import process, repo
 from cdd.logical.errors import LogicalError
 from cdd.logical.extras import zarr
-from cdd.logical.manifest import ATTRIBUTE, MAX_BYTES
+from cdd.logical.manifest import ATTRIBUTE
 from cdd.logical.members import Places
 from cdd.logical.origins import home_of, manifest_of, members_folder, names_in, open_group, read_json
 from cdd.logical.trust import Trust
@@ -119,9 +119,7 @@ class JsonBackend:
 
     def commit(self, message: str) -> None:
         if self._raw is not None:
-            data = manifests.text_of({ATTRIBUTE: self._raw}, indent=1).encode()
-            if len(data) > MAX_BYTES:
-                raise LogicalError(f"the manifest has {len(data):,} bytes, {MAX_BYTES:,} are allowed")
+            data = manifests.text_of({ATTRIBUTE: self._raw}).encode() + b"\n"
             _cdd.publish(self.path, data, True)
 
     def close(self) -> None:

@@ -14,11 +14,11 @@ import numpy as np
 
 from cdd.dtypes import Array, DType, code_of, named
 from cdd.logical.errors import AlignmentError, ManifestError
-from cdd.manifests import Field
+from cdd.manifests import Field, text_of
 
 VERSION = 1
 ATTRIBUTE = "cdd:logical"  # of the zarr group that holds the members; the only field of a JSON file
-MAX_BYTES = 16 << 20  # of JSON
+MAX_BYTES = 16 << 20  # of JSON, with the attribute's name
 MAX_REGIONS = 1 << 16
 MAX_DIMS = 8
 MAX_SIZE = 1 << 62  # of a dimension, and of all elements
@@ -149,6 +149,15 @@ def _member_json(member: Member) -> dict[str, Any]:
     return found
 
 
+def checked_json(manifest: Manifest) -> dict[str, Any]:
+    """to_json(), as read() accepts it. ManifestError where it is too large."""
+    found = manifest.to_json()
+    size = len(text_of(found).encode())
+    if size > MAX_BYTES:
+        raise ManifestError(f"the manifest is {size:,} bytes of JSON, {MAX_BYTES:,} are allowed")
+    return found
+
+
 def dtype_text(dtype: DType) -> str:
     return "bfloat16" if dtype.name == "bfloat16" else dtype.str
 
@@ -276,7 +285,10 @@ def _read_regions(item: Field, ndim: int, members: int) -> tuple[Array, Array, A
 
 
 def _check_regions(manifest: Manifest) -> None:
-    """Each region for itself: within the array, on the grid, within its member."""
+    """How many there are; each region for itself: within the array, on the grid, within its member."""
+    for what, count in (("regions", len(manifest.lo)), ("members", len(manifest.members))):
+        if count > MAX_REGIONS:
+            raise ManifestError(f"there are {count:,} {what}, {MAX_REGIONS:,} are allowed")
     lo, hi, at, grid = manifest.lo, manifest.hi, manifest.at, np.array(manifest.grid, np.int64)
     if len(lo) == 0:
         return

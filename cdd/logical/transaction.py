@@ -13,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from cdd import arguments
+from cdd.attrs import encoded
 from cdd.dtypes import code_of, named
 from cdd.logical.backends import Backend, backend_of
 from cdd.logical.errors import ConflictError, LogicalError
-from cdd.logical.manifest import Manifest, read
+from cdd.logical.manifest import Manifest, checked_json, read
 from cdd.logical.writing import WritableArray
 
 
@@ -116,9 +117,9 @@ class Transaction:
 
     def _commit(self, backend: Backend) -> None:
         try:
-            for name, array in self._arrays.items():
-                if array.changed:
-                    backend.store(name, array.manifest.to_json())
+            changed = {name: array.manifest for name, array in self._arrays.items() if array.changed}
+            for name, raw in [(name, checked_json(manifest)) for name, manifest in changed.items()]:
+                backend.store(name, raw)
             self.version = backend.commit(self._message)
         except BaseException:
             self._discard(backend)
@@ -193,6 +194,7 @@ class Transaction:
         units = (1,) * len(sizes) if grid is None else tuple(grid)
         if chunks is None:
             chunks = default_chunks(sizes, found.itemsize, units)
+        encoded(attrs or {})  # raises for what JSON does not have
         value = None if fill_value is None else np.asarray(fill_value).astype(found)[()]
         made = Manifest(sizes, found, units, tuple(chunks), fill_value=value)
         made = made.with_regions([], (), dimension_names=dims and tuple(dims), attributes=dict(attrs or {}))
@@ -200,7 +202,7 @@ class Transaction:
             raise ValueError(
                 f"shape {sizes} has elements that no region holds: begin with 0 rows, or fill_value"
             )
-        checked = read(made.to_json())
+        checked = read(checked_json(made))
         self._backend.create(name)
         self._arrays[name] = WritableArray(self, name, checked, True)
         return self._arrays[name]

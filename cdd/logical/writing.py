@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from cdd import arguments
+from cdd.attrs import encoded
 from cdd.indexing import select
 from cdd.logical import adding, pinning, virtual
 from cdd.logical.array import Array
-from cdd.logical.digests import grown
 from cdd.logical.errors import (
     AlignmentError,
     CoverageError,
@@ -59,8 +59,9 @@ class WritableArray(Array):
         self.changed = True
 
     def set_attrs(self, **attributes: Any) -> None:
-        """Sets attributes of the array; None removes one."""
+        """Sets attributes of the array, of what JSON has; None removes one."""
         kept = {name: value for name, value in (self.attrs | attributes).items() if value is not None}
+        encoded(kept)  # raises for what JSON does not have
         self._change(self.manifest.with_regions(self.regions, attributes=kept))
 
     # ------------------------------------------------------------ values
@@ -245,7 +246,7 @@ class WritableArray(Array):
         start: int = 0,
         column: str | None = None,
         name: str | None = None,
-        digest: bool = True,
+        digest: bool | None = None,
     ) -> None:
         """Appends an array that is there already as a region: it is not copied and not changed.
 
@@ -253,8 +254,8 @@ class WritableArray(Array):
                  group or of another store; a cdd.Reader of a file; or, with `name`, any array that readers
                  will give as members={name: array}
         rows     how many of its rows from `start` on; by default all that there are now
-        digest   hash the rows, so that verify() and repin() can tell whether they are still the same; not
-                 done for zarr arrays of this group. False: large members need not be read
+        digest   hash the rows, so that verify() and repin() can tell whether they are still the same: all are
+                 read once. By default for .cdd files and datasets
 
         A path below the folder of the repository, store or JSON file is kept relative to it, another one as
         it is: only with allow=. Raises AlignmentError where the array's end is not on the grid.
@@ -264,12 +265,8 @@ class WritableArray(Array):
         count = available if rows is None else arguments.size("rows", rows, 0, available)
         if count == 0:
             return
-        if digest and made.kind not in ("zarr", "named"):
-            made = adding.replaced(made, digests=grown((), opened, start + count))
         self._check_end()
-        made = adding.replaced(
-            made, shape=(start + count if made.kind != "zarr" else made.shape[0], *made.shape[1:])
-        )
+        made = adding.pinned(made, opened, start + count, digest)
         self._add_rows(made, start, count, places)
 
     def _add_rows(self, member: Member, at: int, count: int, places: Any = None) -> None:

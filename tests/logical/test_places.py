@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -147,6 +148,55 @@ def test_members_are_plain_zarr_arrays_for_others(tmp_path: Path) -> None:
         assert np.array_equal(found, BOOKS[region.lo[0] : region.hi[0]])
 
 
+@needs_zarr
+def test_members_are_plain_zarr_arrays_for_zarrs(tmp_path: Path) -> None:
+    pytest.importorskip("zarrs")
+    with logical.transaction(zarr.create_group(tmp_path / "s.zarr")) as t:
+        a = t.create("books", shape=(0, 50, 3), dtype="f4")
+        a.append(BOOKS[:500], codec={"compressors": zarr.codecs.BloscCodec()})
+        a.append(BOOKS[500:700], shards=(100, 50, 3), chunks=(50, 50, 3))
+    with zarr.config.set({"codec_pipeline.path": "zarrs.ZarrsCodecPipeline"}):
+        array = logical.open(tmp_path / "s.zarr")
+        assert np.array_equal(array[:], BOOKS[:700])
+        assert np.array_equal(array[490:510, 3:5], BOOKS[490:510, 3:5])
+
+
+@needs_zarr
+def test_each_chunk_is_read_once_and_untouched_members_not_at_all(tmp_path: Path) -> None:
+    with logical.transaction(zarr.create_group(tmp_path / "s.zarr")) as t:
+        a = t.create("books", shape=(0, 50, 3), dtype="f4")
+        for start in range(0, 800, 200):
+            a.append(BOOKS[start : start + 200], chunks=(30, 50, 2))
+    asked: list[str] = []
+
+    class Counting(zarr.storage.WrapperStore):
+        async def get(self, key: str, *more: Any, **options: Any) -> Any:
+            asked.append(key)
+            return await super().get(key, *more, **options)
+
+    store = Counting(zarr.storage.LocalStore(tmp_path / "s.zarr", read_only=True))
+    array = logical.open(zarr.open_group(store, mode="r"), "books")
+    names = [region.member for region in array.regions]
+    assert not [key for key in asked if any(name in key for name in names)]
+    for key, members, chunks in (
+        (slice(10, 20), [0], 2),
+        (slice(190, 215), [0, 1], 2 + 2),
+        ((slice(None, None, 7), 3, 0), [0, 1, 2, 3], 4 * 7),
+        ([5, 6, 401, 5, 200, 431], [0, 1, 2], 2 + 2 + 2 * 2),
+        ((slice(600, 700), slice(None), 2), [3], 4),
+    ):
+        array = logical.open(zarr.open_group(store, mode="r"), "books")
+        asked.clear()
+        assert np.array_equal(array[key], BOOKS[:800][key])
+        read = [name for name in asked if "/c/" in name]
+        assert len(read) == len(set(read)) == chunks
+        assert {name.split("/")[1] for name in asked} == {names[number] for number in members}
+    asked.clear()
+    array.read_windows([5, 3, 20, 250, 198], 8)
+    read = [name for name in asked if "/c/" in name]
+    assert len(read) == len(set(read))
+
+
 # ------------------------------------------------------------ members
 
 
@@ -165,7 +215,7 @@ def test_every_kind_of_member(tmp_path: Path) -> None:
     with logical.transaction(group, allow=[tmp_path]) as t:
         a = t.create("books", shape=(0, 50, 3), dtype="f4")
         a.append_member(tmp_path / "a.cdd", rows=150, start=50)
-        a.append_member(tmp_path / "b.zarr")
+        a.append_member(tmp_path / "b.zarr", digest=True)
         a.append_member(old)
         a.append_member(group["books/there"], rows=60)
         a.append_member(cdd.open(tmp_path / "a.cdd"), rows=10)

@@ -240,6 +240,18 @@ def test_names(where: Any, tmp_path: Path) -> None:
         pass
 
 
+def test_attributes_that_are_no_json(where: Any) -> None:
+    begin(where)
+    for bad in (float("nan"), {1, 2}, b"x"):
+        with pytest.raises((TypeError, ValueError), match="bad"), logical.transaction(where) as t:
+            t["books"].set_attrs(bad=bad)
+        with pytest.raises((TypeError, ValueError), match="bad"), logical.transaction(where) as t:
+            t.create("other", shape=(0,), dtype="f4", attrs={"bad": bad})
+    with logical.transaction(where) as t:
+        t["books"].set_attrs(good=1)
+    assert logical.open(where).attrs == {"good": 1}
+
+
 def test_pickles_and_forks(tmp_path: Path) -> None:
     where = tmp_path / "repo"
     begin(where)
