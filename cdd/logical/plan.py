@@ -7,6 +7,7 @@ several threads see one state.
 import math
 import os
 import threading
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
@@ -209,6 +210,18 @@ class RowsOnly:
         self.readers: list[Any] = [None] * len(self.starts)
         self.calls: list[Callable[[int, int, Array], Any] | None] = [None] * len(self.starts)
 
+    def chunk_end(self, stop: int) -> int:
+        """Where the chunk of a zarr member ends that holds the row before `stop`; else `stop`."""
+        number = bisect_right(self.starts, stop - 1) - 1
+        if number < 0 or stop > self.stops[number]:
+            return stop
+        source = self._reading.source(self._reading.layout.owner[number])
+        if not source.waits:
+            return stop
+        rows = (source.array.shards or source.array.chunks)[0]
+        end = -(-(stop + self.shifts[number]) // rows) * rows - self.shifts[number]
+        return int(min(end, self.stops[number]))
+
     def reader(self, number: int) -> Any:
         """The cdd.Reader of a region, opened once; None where its member is another array."""
         if self.calls[number] is None:
@@ -223,11 +236,17 @@ class RowsOnly:
         return source.rows
 
 
-def joined_runs(runs: Iterable[tuple[int, int]], most: int) -> list[tuple[int, int]]:
-    """Runs [start, stop) in order; those that touch or overlap are one, of at most `most`."""
+def joined_runs(
+    runs: Iterable[tuple[int, int]], most: int, chunk_end: Callable[[int], int] = int
+) -> list[tuple[int, int]]:
+    """Runs [start, stop) in order; those that touch, overlap or share a chunk are one, of at most `most`.
+
+    chunk_end(stop) is where the chunk ends that holds the row before `stop`.
+    """
     found: list[tuple[int, int]] = []
     for start, stop in sorted(runs):
-        if found and start <= found[-1][1] and max(stop, found[-1][1]) - found[-1][0] <= most:
+        joins = found and (start <= found[-1][1] or start < chunk_end(found[-1][1]))
+        if joins and max(stop, found[-1][1]) - found[-1][0] <= most:
             found[-1] = found[-1][0], max(stop, found[-1][1])
         else:
             found.append((start, stop))

@@ -61,8 +61,9 @@ def _fill_windows(reading: Reading, numbers: Array, rows: int, block: Array) -> 
         return
     tail = [range(size) for size in reading.manifest.shape[1:]]
     row_bytes = max(1, block[0].nbytes // rows)
+    most = max(rows, _JOINED_BYTES // row_bytes)
     runs = joined_runs(
-        [(number, number + rows) for number in numbers[left].tolist()], max(rows, _JOINED_BYTES // row_bytes)
+        [(number, number + rows) for number in numbers[left].tolist()], most, reading.fast.chunk_end
     )
     order = left[np.argsort(numbers[left], kind="stable")]
     at = 0
@@ -122,7 +123,8 @@ def _read_group(
     )
     rows = {at: selections[at].picks[0] for at in members}
     most = max(1, _JOINED_BYTES // row_bytes)
-    runs = joined_runs([(int(pick[0]), int(pick[-1]) + 1) for pick in rows.values()], most)
+    wanted = [(int(pick[0]), int(pick[-1]) + 1) for pick in rows.values()]
+    runs = joined_runs(wanted, most, reading.fast.chunk_end)
     waiting = sorted(members, key=lambda at: (int(rows[at][0]), int(rows[at][-1])))
     done = 0
     for start, stop in runs:
