@@ -112,3 +112,36 @@ def test_references_that_others_made(tmp_path: Path, raw: Path) -> None:
         assert a.manifest.members[0].read_only
         a.append(BOOKS[1001:1100])
     assert np.array_equal(logical.open(tmp_path / "repo", allow=[raw])[:], BOOKS[:1100])
+
+
+def test_references_of_virtualizarr(tmp_path: Path, raw: Path) -> None:
+    manifests = pytest.importorskip("virtualizarr.manifests")
+    xarray = pytest.importorskip("xarray")
+    from virtualizarr.manifests.utils import create_v3_array_metadata
+
+    prefix = raw.resolve().as_uri() + "/"
+    where = {"path": prefix + "a.bin", "length": 77 * 600}
+    chunks = {f"{number}.0.0": {**where, "offset": 4 + number * 77 * 600} for number in range(13)}
+    array = manifests.ManifestArray(
+        chunkmanifest=manifests.ChunkManifest(chunks),
+        metadata=create_v3_array_metadata(
+            shape=(1001, 50, 3),
+            chunk_shape=(77, 50, 3),
+            data_type=np.dtype("f4"),
+            codecs=[{"name": "bytes", "configuration": {"endian": "little"}}],
+        ),
+    )
+    config = icechunk.RepositoryConfig.default()
+    folder = icechunk.local_filesystem_store(str(raw))
+    config.set_virtual_chunk_container(icechunk.VirtualChunkContainer(prefix, folder))
+    storage = icechunk.local_filesystem_storage(str(tmp_path / "repo"))
+    repository = icechunk.Repository.create(storage, config=config)
+    repository.save_config()
+    session = repository.writable_session("main")
+    xarray.Dataset({"theirs": (("t", "l", "f"), array)}).vz.to_icechunk(session.store, group="books")
+    session.commit("references")
+    with logical.transaction(tmp_path / "repo", allow=[raw]) as t:
+        a = t.create("books", shape=(0, 50, 3), dtype="f4")
+        a.append_member(a._reading.places.group["theirs"])
+        assert a.manifest.members[0].read_only
+    assert np.array_equal(logical.open(tmp_path / "repo", allow=[raw])[:], BOOKS[:1001])
