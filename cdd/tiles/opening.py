@@ -7,6 +7,7 @@ from cdd import _cdd
 from cdd.options import check_mode
 from cdd.threads import threads
 from cdd.tiles.options import CODECS, TileOptions, check_names, for_core, resumable, shape_of
+from cdd.tiles.pyramid import read_group
 from cdd.tiles.reader import TileReader
 from cdd.tiles.writer import TileWriter
 
@@ -16,7 +17,7 @@ _RESUMABLE = ("shape", "memory_bytes", "durability", "codec")
 
 
 @overload
-def open(path: str | os.PathLike[str], mode: Literal["r"] = "r") -> TileReader: ...
+def open(path: str | os.PathLike[str], mode: Literal["r"] = "r", *, scale: int = 0) -> TileReader: ...
 @overload
 def open(
     path: str | os.PathLike[str], mode: Literal["w", "x", "a"], **options: Unpack[TileOptions]
@@ -26,7 +27,8 @@ def open(path: Any, mode: str = "r", **options: Any) -> TileReader | TileWriter:
 
     Modes
         "r"  reads (the default); returns a TileReader. Also arrays that others wrote, sharded or not, with
-             the codecs blosc (zstd, lz4), zstd or none, with crc32c or without
+             the codecs blosc (zstd, lz4), zstd or none, with crc32c or without. scale=1: of a pyramid, the
+             array half as large, and so on
         "w"  writes a new array and removes what is there, if it is an array; returns a TileWriter
         "x"  writes a new array, FileExistsError when something is there
         "a"  goes on with an array that was closed, or left by a writer that was killed: after its last
@@ -53,6 +55,12 @@ def open(path: Any, mode: str = "r", **options: Any) -> TileReader | TileWriter:
                              A killed process alone loses what was not readable yet
         memory_bytes=None    a bound for pixels and tables, see bytes_needed(). None: planes for 1.25 layers
                              of tiles, and for a layer and a frame at least
+        scales=1             how many arrays in all, each half the size of the one before, as a group with
+                             OME-NGFF 0.5 metadata; "auto": until one tile holds all that is halved. Needs
+                             dimension_names of t, c, z, y, x
+        downsample=None      which dimensions are halved, "yx"; None: the last two but dimension 0
+        reduce="mean"        how two items become one: "mean", "min", "max", "first"
+        units=None, pixel_sizes=None    for the metadata: {"y": "micrometer"}, {"y": 0.65}
     Of mode "a" only shape (for the bound of dimension 0), memory_bytes, durability.
 
     A reader sees frames once their layer of tiles (tile_shape[0] frames) is stored, at most a second after
@@ -64,16 +72,22 @@ def open(path: Any, mode: str = "r", **options: Any) -> TileReader | TileWriter:
     """
     check_mode(mode, "rwxa")
     if mode == "r":
-        check_names(options, (), mode)
-        return TileReader(path)
-    return TileWriter(path, mode, _resume_options(options) if mode == "a" else for_core(options))
+        check_names(options, ("scale",), mode)
+        return TileReader(path, **options)
+    return TileWriter(
+        path, mode, _resume_options(os.fspath(path), options) if mode == "a" else for_core(options)
+    )
 
 
-def _resume_options(options: dict[str, Any]) -> dict[str, Any]:
+def _resume_options(path: str, options: dict[str, Any]) -> dict[str, Any]:
     check_names(options, _RESUMABLE, "a")
     taken = dict(options)
     shape = taken.pop("shape", None)
     out = resumable(taken)
+    if (group := read_group(path)) is not None:
+        if group.scales != [str(k) for k in range(len(group.scales))] or not group.halves:
+            raise _cdd.UnsupportedError(f"{path}: only pyramids that cdd made are gone on with")
+        out |= {"scales": len(group.scales), "halves": group.halves, "reduce": group.reduce}
     return out if shape is None else out | {"bound": shape_of(shape)[0]}
 
 

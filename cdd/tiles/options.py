@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from cdd import attrs as attributes
 from cdd.arguments import shown
-from cdd.dtypes import DType, buffer_dtype, code_of, named
+from cdd.dtypes import DType, code_of, named
+from cdd.tiles import pyramid
 
 CODECS = ("auto", "blosc-zstd", "blosc-lz4", "zstd", "raw")
 
@@ -37,6 +38,11 @@ class TileOptions(TypedDict, total=False):
     durability: Literal["batch", "none", "flush", "always"]
     memory_bytes: int | None
     extensions: bool
+    scales: int | Literal["auto"]
+    downsample: str | Sequence[str | int] | None
+    reduce: Literal["mean", "min", "max", "first"]
+    units: Mapping[str, str] | None
+    pixel_sizes: Mapping[str, float] | None
 
 
 def _size(value: Any, what: str, least: int = 1) -> int:
@@ -179,11 +185,36 @@ def for_core(options: Mapping[str, Any]) -> dict[str, Any]:
     attrs = taken.pop("attrs", None)
     if attrs is not None:
         attributes.encoded(attrs)  # refuses what JSON has not
-        out["attributes"] = json.dumps(dict(attrs), ensure_ascii=False)
     checksum = taken.pop("checksum", None)
     if checksum is not None:
         out["checksum"] = int(bool(checksum))
+    out |= _scales(taken, names, shape, tile, attrs)
+    if attrs is not None and "group" not in out:
+        out["attributes"] = json.dumps(dict(attrs), ensure_ascii=False)
     return out | resumable(taken)
+
+
+def _scales(
+    taken: dict[str, Any], names: Any, shape: tuple[int, ...], tile: tuple[int, ...], attrs: Any
+) -> dict[str, Any]:
+    """Takes the options of a pyramid out of `taken`; nothing where there is one scale."""
+    scales, downsample, reduce = (
+        taken.pop("scales", 1),
+        taken.pop("downsample", None),
+        taken.pop("reduce", "mean"),
+    )
+    units, pixel_sizes = taken.pop("units", None), taken.pop("pixel_sizes", None)
+    if scales == 1:
+        return {}
+    if reduce == "median":
+        raise ValueError('reduce="median" cannot be made frame by frame: "mean", "min", "max", "first" can')
+    named = None if names is None else tuple(names)
+    halves = pyramid.halved_dimensions(downsample, named, len(shape))
+    count = pyramid.scale_count(scales, shape, tile, halves)
+    if count == 1:
+        return {}
+    group = pyramid.group_json(named, count, halves, reduce, units, pixel_sizes, attrs)
+    return {"scales": count, "halves": halves, "reduce": reduce, "group": group}
 
 
 def resumable(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -200,8 +231,3 @@ def resumable(options: Mapping[str, Any]) -> dict[str, Any]:
         except TypeError:
             raise TypeError(f"zstd_level is a whole number, not {shown(out['zstd_level'])}") from None
     return out
-
-
-def item_view(dtype: DType) -> DType:
-    """The dtype under which the same items have a buffer."""
-    return buffer_dtype(dtype)

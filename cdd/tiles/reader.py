@@ -2,6 +2,7 @@
 
 import json
 import math
+import operator
 import os
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -13,6 +14,7 @@ from cdd.dtypes import Array, DType, buffer_dtype, dtype_of
 from cdd.indexing import Run, dimensions, normal, run_of
 from cdd.out import out_items
 from cdd.tiles.metadata import Metadata
+from cdd.tiles.pyramid import read_group
 
 
 class Stored(NamedTuple):
@@ -24,9 +26,15 @@ class Stored(NamedTuple):
 class TileReader:
     """Made by cdd.tiles.open(path). Any number of threads may read; it sees more only by refresh()."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, scale: int = 0) -> None:
         self._path = os.fspath(path)
-        self._core: _cdd.TileReader | None = _cdd.TileReader(self._path)
+        group = read_group(self._path)
+        self._scales = 1 if group is None else len(group.scales)
+        if not 0 <= operator.index(scale) < self._scales:
+            raise IndexError(f"scale {scale} is not one of {self._scales}")
+        self._group_attrs = {} if group is None else group.attrs
+        of_scale = self._path if group is None else os.path.join(self._path, group.scales[scale])
+        self._core: _cdd.TileReader | None = _cdd.TileReader(of_scale)
         self._look()
 
     def _look(self) -> None:
@@ -72,7 +80,13 @@ class TileReader:
 
     @property
     def attrs(self) -> dict[str, Any]:
-        return self._metadata.attributes
+        """Of the array; of the group, its multiscales included, where it is a pyramid's."""
+        return self._group_attrs or self._metadata.attributes
+
+    @property
+    def scales(self) -> int:
+        """How many scales there are to open."""
+        return self._scales
 
     @property
     def dimension_names(self) -> list[str | None] | None:

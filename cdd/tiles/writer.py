@@ -48,7 +48,7 @@ class TileWriter:
     def __init__(self, path: str | os.PathLike[str], mode: str, options: dict[str, Any]) -> None:
         self._path = os.fspath(path)
         self._core = _cdd.TileWriter(self._path, mode, options)
-        metadata = Metadata(json.loads(self._core.metadata))
+        metadata = Metadata(json.loads(self._core.metadata(0)))
         self._metadata = metadata
         self._dtype: DType = dtype_of(metadata.dtype_code)
 
@@ -126,8 +126,13 @@ class TileWriter:
         """
         self._core.put_layer(tuple(tiles), frames)
 
-    def progress(self) -> Progress:
-        return Progress(*self._core.progress())
+    @property
+    def scales(self) -> int:
+        """How many arrays are written: 1, or those of a pyramid."""
+        return self._core.scales
+
+    def progress(self, scale: int = 0) -> Progress:
+        return Progress(*self._core.progress(scale))
 
     def flush(self) -> None:
         """Returns when all whole frames received are readable and, unless durability is "none", durable."""

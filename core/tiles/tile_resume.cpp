@@ -124,7 +124,7 @@ U64 Row::find(U64 layer, std::vector<ShardEntry>& entries) const {
 }  // namespace
 
 std::unique_ptr<TileWriter> TileWriter::open(std::unique_ptr<ArrayFiles> files, const TileOptions& given,
-                                             U64 bound) {
+                                             U64 bound, U64 most) {
   const std::string name = files->name_of(kMetadataKey);
   try {
     zarr::ArrayMetadata metadata = read_metadata(*files);  // first, so that nothing is made where no array is
@@ -143,7 +143,7 @@ std::unique_ptr<TileWriter> TileWriter::open(std::unique_ptr<ArrayFiles> files, 
     }
     const TileOptions options = options_of(metadata, given, bound);
     std::unique_ptr<TileWriter> writer(new TileWriter(std::move(files), options, std::move(journal)));
-    writer->resume(readable);
+    writer->resume(readable, most);
     return writer;
   } catch (Error& error) {
     if (error.code() == ErrorCode::Io) throw;
@@ -151,11 +151,12 @@ std::unique_ptr<TileWriter> TileWriter::open(std::unique_ptr<ArrayFiles> files, 
   }
 }
 
-void TileWriter::resume(U64 readable) {
+void TileWriter::resume(U64 readable, U64 most) {
   std::vector<JournalRecord> records;
   const std::uint32_t fingerprint = fingerprint_of(metadata_of(options_, tiling_, codec_, 0));
   if (journal_->found()) records = journal_->found()->records;
   const U64 n0 = tiling_.layer_frames();
+  readable = std::min(readable, most);
   U64 layer = readable / n0 / tiling_.shard_layers() * tiling_.shard_layers();
   std::vector<ShardEntry> entries;
   std::vector<JournalRecord> kept;
@@ -169,6 +170,7 @@ void TileWriter::resume(U64 readable) {
     kept.clear();
     for (U64 i = 0; i < tiling_.shard_layers() && frames == n0; ++i) {
       frames = candidates.find(layer, entries);
+      frames = std::min(frames, most - std::min(most, layer * n0));
       if (bound_ != 0) frames = std::min(frames, bound_ - std::min(bound_, layer * n0));
       for (U64 t = 0; frames != 0 && t < entries.size(); ++t) {
         const ShardEntry& entry = entries[static_cast<std::size_t>(t)];

@@ -74,9 +74,10 @@ class TileWriter {
   // A new array in `files`, of which there is none.
   static std::unique_ptr<TileWriter> create(std::unique_ptr<ArrayFiles> files, const TileOptions& options);
   // Goes on with the array that is there. Of the options, `memory_bytes`, `durability` and the codec's level
-  // count; `bound` is the number of frames it may have, 0 for no other than before.
+  // count; `bound` is the number of frames it may have, 0 for no other than before. Frames after the first
+  // `most` are dropped.
   static std::unique_ptr<TileWriter> open(std::unique_ptr<ArrayFiles> files, const TileOptions& options,
-                                          std::uint64_t bound);
+                                          std::uint64_t bound, std::uint64_t most = ~std::uint64_t{0});
   ~TileWriter();
   TileWriter(const TileWriter&) = delete;
   TileWriter& operator=(const TileWriter&) = delete;
@@ -107,6 +108,8 @@ class TileWriter {
   bool is_closed() const noexcept;
   const Tiling& tiling() const noexcept { return tiling_; }
   const TileOptions& options() const noexcept { return options_; }
+  // Bytes that a bounded array has room for.
+  std::uint64_t room_bytes() const noexcept;
   // Whether a whole frame could be written now without a wait.
   bool has_room_for_frame() const noexcept;
   std::uint64_t frames_received() const noexcept { return received_bytes_.load() / tiling_.frame_bytes(); }
@@ -128,7 +131,7 @@ class TileWriter {
   using Clock = std::chrono::steady_clock;
 
   TileWriter(std::unique_ptr<ArrayFiles> files, const TileOptions& options, std::unique_ptr<Journal> journal);
-  void resume(std::uint64_t readable);  // tile_resume.cpp
+  void resume(std::uint64_t readable, std::uint64_t most);  // tile_resume.cpp
   void refill(std::uint64_t layer, std::uint64_t frames);
 
   std::size_t take(Bytes bytes) noexcept;
@@ -144,7 +147,6 @@ class TileWriter {
   void check_usable();
   void note_failure(const std::exception_ptr& error) noexcept;
   void flush_locked(bool is_finished);
-  std::uint64_t room_bytes() const noexcept;
   Layer& filling() noexcept { return layers_[static_cast<std::size_t>(tail_ % layers_.size())]; }
 
   const std::unique_ptr<ArrayFiles> files_;

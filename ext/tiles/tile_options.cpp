@@ -1,5 +1,7 @@
 #include "ext/tiles/tile_options.h"
 
+#include <algorithm>
+
 #include "core/base/json.h"
 #include "ext/arguments.h"
 
@@ -8,6 +10,7 @@ namespace {
 
 using tiles::Dimension;
 using tiles::Durability;
+using tiles::Reduce;
 using tiles::TileOptions;
 
 PyObject* item_in(PyObject* options, const char* name) { return PyDict_GetItemString(options, name); }
@@ -74,7 +77,7 @@ std::vector<std::uint64_t> naturals_in(PyObject* options, const char* name) {
   return out;
 }
 
-TileOptions tile_options_of(PyObject* given) {
+tiles::PyramidOptions tile_options_of(PyObject* given) {
   using zarr::BloscShuffle;
   static constexpr Choice<Durability> kDurability[] = {{"batch", Durability::Batch},
                                                        {"none", Durability::None},
@@ -82,8 +85,14 @@ TileOptions tile_options_of(PyObject* given) {
                                                        {"always", Durability::Always}};
   static constexpr Choice<BloscShuffle> kShuffles[] = {
       {"byte", BloscShuffle::Byte}, {"bit", BloscShuffle::Bit}, {"none", BloscShuffle::None}};
+  static constexpr Choice<Reduce> kReduce[] = {
+      {"mean", Reduce::Mean}, {"min", Reduce::Min}, {"max", Reduce::Max}, {"first", Reduce::First}};
   static constexpr Choice<bool> kIndexes[] = {{"start", false}, {"end", true}};
-  TileOptions options;
+  tiles::PyramidOptions pyramid;
+  pyramid.scales = static_cast<unsigned>(std::min<std::uint64_t>(natural_in(given, "scales", 1), 1000));
+  for (const std::uint64_t halves : naturals_in(given, "halves")) pyramid.halves.push_back(halves != 0);
+  pyramid.reduce = choose("reduce", text_in(given, "reduce", "mean").c_str(), kReduce);
+  TileOptions& options = pyramid.first;
   options.dimensions = dimensions_in(given);
   options.dtype = DType(static_cast<std::uint16_t>(natural_in(given, "dtype", 0)));
   options.codec.name = text_in(given, "codec", "auto");
@@ -99,7 +108,7 @@ TileOptions tile_options_of(PyObject* given) {
     if (!bytes.acquire(fill, PyBUF_SIMPLE)) throw PythonError();
     options.fill.assign(bytes.bytes().begin(), bytes.bytes().end());
   }
-  return options;
+  return pyramid;
 }
 
 }  // namespace cdd::ext

@@ -1,5 +1,5 @@
 // class TileWriter:
-//     """Writes one array of tiles. Arguments and defaults are cdd.tiles.open's."""
+//     """Writes an array of tiles, and its smaller scales. Arguments and defaults are cdd.tiles.open's."""
 //     def __init__(self, path: str, mode: str, options: dict[str, object])
 //     def write(self, data: Buffer) -> int              bytes that were taken
 //     def append(self, data: Buffer) -> None
@@ -7,8 +7,8 @@
 //     def flush(self) -> None
 //     def close(self) -> None
 //     def give_up(self) -> None                         as a crash would
-//     def progress(self) -> tuple[int | float, ...]     the fields of TileProgress, in their order
-//     metadata: str                                     zarr.json as it would be now
+//     def progress(self, scale: int) -> tuple[int | float, ...]     the fields of TileProgress, in their
+//     order def metadata(self, scale: int) -> str             its zarr.json as it would be now scales: int
 //     closed: bool
 // def tile_bytes_needed(options: dict[str, object], threads: int) -> int
 #include <cerrno>
@@ -22,11 +22,11 @@
 namespace cdd::ext {
 namespace {
 
-using tiles::TileOptions;
-using tiles::TileWriter;
+using tiles::PyramidOptions;
+using tiles::TilePyramid;
 
 struct TileWriterObject {
-  PyObject_HEAD std::shared_ptr<TileWriter> core;  // set once, by new
+  PyObject_HEAD std::shared_ptr<TilePyramid> core;  // set once, by new
   PyObject* filename;
 };
 
@@ -39,23 +39,36 @@ void make_room(const std::string& path, bool replace) {
   const PathKind kind = kind_of(path);
   if (kind == PathKind::None) return;
   if (kind == PathKind::File || !replace) fail_io(EEXIST, path, "cannot create %s");
-  if (names_in(path).empty()) return;
-  if (kind_of(path + "/" + tiles::kMetadataKey) != PathKind::File) {
-    fail_io(EEXIST, path, "cannot replace %s, which holds other things than an array");
+  const std::vector<std::string> names = names_in(path);
+  if (names.empty()) return;
+  const auto has_metadata = [](const std::string& folder) {
+    return kind_of(folder + "/" + tiles::kMetadataKey) == PathKind::File;
+  };
+  if (!has_metadata(path)) fail_io(EEXIST, path, "cannot replace %s, which holds other things than an array");
+  std::vector<std::unique_ptr<tiles::ArrayFile>> locks;
+  locks.push_back(tiles::files_in(path)->lock(tiles::kJournalKey));
+  for (const std::string& name : names) {
+    const std::string folder = path + "/" + name;
+    if (has_metadata(folder)) locks.push_back(tiles::files_in(folder)->lock(tiles::kJournalKey));
   }
-  const auto files = tiles::files_in(path);
-  const auto lock = files->lock(tiles::kJournalKey);
   remove_tree(path);
 }
 
-// `bound`: frames of an array that is gone on with, 0 for as before.
-std::shared_ptr<TileWriter> open_writer(const std::string& path, Mode mode, const TileOptions& options,
-                                        std::uint64_t bound) {
-  if (mode == Mode::Append) return TileWriter::open(tiles::files_in(path), options, bound);
+// `bound`: frames of an array that is gone on with, 0 for as before. `group`: zarr.json of a pyramid.
+std::shared_ptr<TilePyramid> open_writer(const std::string& path, Mode mode, const PyramidOptions& options,
+                                         std::uint64_t bound, const std::string& group) {
+  const auto files = [&](unsigned k) {
+    return tiles::files_in(options.scales == 1 ? path : path + "/" + std::to_string(k));
+  };
+  if (mode == Mode::Append) return TilePyramid::open(files, options, bound);
   static_cast<void>(tiles::bytes_needed(options, 1));  // refuses what is wrong before anything is removed
   make_room(path, mode == Mode::Replace);
   make_folders(path);
-  return TileWriter::create(tiles::files_in(path), options);
+  if (!group.empty()) {
+    tiles::files_in(path)->publish(tiles::kMetadataKey, {as_bytes(group.data()), group.size()});
+    for (unsigned k = 0; k < options.scales; ++k) make_folders(path + "/" + std::to_string(k));
+  }
+  return TilePyramid::create(files, options);
 }
 
 PyObject* writer_new(PyTypeObject* type, PyObject* args, PyObject*) {
@@ -66,7 +79,7 @@ PyObject* writer_new(PyTypeObject* type, PyObject* args, PyObject*) {
     return nullptr;
   auto* const self = allocate<TileWriterObject>(type);
   if (self == nullptr) return nullptr;
-  new (&self->core) std::shared_ptr<TileWriter>();
+  new (&self->core) std::shared_ptr<TilePyramid>();
   self->filename = nullptr;
   Ref owner(reinterpret_cast<PyObject*>(self));
   const ModuleState& state = state_of_type(type);
@@ -75,16 +88,17 @@ PyObject* writer_new(PyTypeObject* type, PyObject* args, PyObject*) {
   self->filename = Ref::borrow(target).release();
   static constexpr Choice<Mode> kModes[] = {{"w", Mode::Replace}, {"x", Mode::Create}, {"a", Mode::Append}};
   Mode mode{};
-  TileOptions options;
+  PyramidOptions options;
   std::uint64_t bound = 0;
-  const bool opened =
-      with_gil(state, nullptr,
-               [&] {
-                 mode = choose("mode", mode_name, kModes);
-                 options = tile_options_of(given);
-                 bound = natural_in(given, "bound", 0);
-               }) &&
-      without_gil(state, self->filename, [&] { self->core = open_writer(path, mode, options, bound); });
+  std::string group;
+  const bool opened = with_gil(state, nullptr,
+                               [&] {
+                                 mode = choose("mode", mode_name, kModes);
+                                 options = tile_options_of(given);
+                                 bound = natural_in(given, "bound", 0);
+                               }) &&
+                      without_gil(state, self->filename,
+                                  [&] { self->core = open_writer(path, mode, options, bound, group); });
   return opened ? owner.release() : nullptr;
 }
 
@@ -95,7 +109,7 @@ void writer_dealloc(PyObject* self) {
     const GilRelease released;
     writer->core.reset();
   }
-  writer->core.~shared_ptr<TileWriter>();
+  writer->core.~shared_ptr<TilePyramid>();
   Py_CLEAR(writer->filename);
   free_object(self);
 }
@@ -147,8 +161,19 @@ PyObject* writer_call(PyObject* self, PyObject*) {
   Py_RETURN_NONE;
 }
 
-PyObject* writer_progress(PyObject* self, PyObject*) {
-  const tiles::TileProgress p = cast(self)->core->progress();
+// The writer of one scale; null with IndexError set.
+tiles::TileWriter* scale_of(PyObject* self, PyObject* number) {
+  const std::size_t k = PyLong_AsSize_t(number);
+  if (k == static_cast<std::size_t>(-1) && PyErr_Occurred() != nullptr) return nullptr;
+  if (k < cast(self)->core->scales()) return &cast(self)->core->scale(k);
+  PyErr_Format(PyExc_IndexError, "scale %zu is not one of %zu", k, cast(self)->core->scales());
+  return nullptr;
+}
+
+PyObject* writer_progress(PyObject* self, PyObject* number) {
+  const tiles::TileWriter* const writer = scale_of(self, number);
+  if (writer == nullptr) return nullptr;
+  const tiles::TileProgress p = writer->progress();
   using K = unsigned long long;
   return Py_BuildValue("(KKKKKKKKKKKddd)", K{p.frames_received}, K{p.frames_encoded}, K{p.frames_readable},
                        K{p.frames_durable}, K{p.received_bytes}, K{p.stored_bytes}, K{p.wasted_bytes},
@@ -156,11 +181,15 @@ PyObject* writer_progress(PyObject* self, PyObject*) {
                        p.scatter_seconds, p.encode_seconds, p.commit_seconds);
 }
 
-PyObject* writer_metadata(PyObject* self, void*) {
+PyObject* writer_metadata(PyObject* self, PyObject* number) {
+  const tiles::TileWriter* const writer = scale_of(self, number);
+  if (writer == nullptr) return nullptr;
   std::string text;
-  const bool done = with_gil(state_of(self), nullptr, [&] { text = cast(self)->core->metadata(); });
+  const bool done = with_gil(state_of(self), nullptr, [&] { text = writer->metadata(); });
   return done ? PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size())) : nullptr;
 }
+
+PyObject* writer_scales(PyObject* self, void*) { return PyLong_FromSize_t(cast(self)->core->scales()); }
 
 PyObject* writer_closed(PyObject* self, void*) { return PyBool_FromLong(cast(self)->core->is_closed()); }
 
@@ -168,15 +197,16 @@ PyMethodDef methods[] = {
     {"write", writer_write, METH_O, nullptr},
     {"append", writer_append, METH_O, nullptr},
     {"put_layer", writer_put_layer, METH_VARARGS, nullptr},
-    {"flush", writer_call<&TileWriter::flush>, METH_NOARGS, nullptr},
-    {"close", writer_call<&TileWriter::close>, METH_NOARGS, nullptr},
-    {"give_up", writer_call<&TileWriter::give_up>, METH_NOARGS, nullptr},
-    {"progress", writer_progress, METH_NOARGS, nullptr},
+    {"flush", writer_call<&TilePyramid::flush>, METH_NOARGS, nullptr},
+    {"close", writer_call<&TilePyramid::close>, METH_NOARGS, nullptr},
+    {"give_up", writer_call<&TilePyramid::give_up>, METH_NOARGS, nullptr},
+    {"progress", writer_progress, METH_O, nullptr},
+    {"metadata", writer_metadata, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 
 PyGetSetDef properties[] = {
-    {"metadata", writer_metadata, nullptr, nullptr, nullptr},
+    {"scales", writer_scales, nullptr, nullptr, nullptr},
     {"closed", writer_closed, nullptr, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };

@@ -1,0 +1,235 @@
+#include "core/tiles/pyramid.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "core/tiles/tile_reader.h"
+
+namespace cdd::tiles {
+namespace {
+
+using U64 = std::uint64_t;
+
+U64 size_of_scale(U64 size, unsigned k) noexcept {
+  for (; k > 0; --k) size = halved(size);
+  return size;
+}
+
+// Whether items of this size may be read in place.
+bool is_aligned(const std::byte* frame, std::size_t item_bytes) noexcept {
+  return reinterpret_cast<std::uintptr_t>(frame) % std::min<std::size_t>(item_bytes, 8) == 0;
+}
+
+void check_options(const PyramidOptions& options) {
+  if (options.scales == 0 || options.scales > 32) {
+    fail(ErrorCode::InvalidArgument, "scales is %u, 1 to 32 are allowed", options.scales);
+  }
+  if (options.scales == 1) return;
+  if (options.halves.size() != options.first.dimensions.size() ||
+      std::none_of(options.halves.begin(), options.halves.end(), [](bool halves) { return halves; })) {
+    fail(ErrorCode::InvalidArgument, "smaller scales need at least one dimension that is halved");
+  }
+  if (options.first.index_at_end) {
+    fail(ErrorCode::InvalidArgument,
+         "a pyramid has its shards' indexes at the start, so that it can be gone on with");
+  }
+}
+
+}  // namespace
+
+TileOptions options_of_scale(const PyramidOptions& options, unsigned k) {
+  TileOptions scale = options.first;
+  if (k == 0) return scale;
+  scale.memory_bytes = 0;
+  scale.attributes = Json::object();
+  for (std::size_t d = 0; d < scale.dimensions.size(); ++d) {
+    Dimension& dimension = scale.dimensions[d];
+    if (options.halves[d]) dimension.size = size_of_scale(dimension.size, k);
+    if (d == 0) continue;
+    const U64 tiles = dimension.size / dimension.tile + (dimension.size % dimension.tile != 0);
+    dimension.shard_tiles = std::min(dimension.shard_tiles, tiles);
+  }
+  return scale;
+}
+
+U64 bytes_needed(const PyramidOptions& options, unsigned threads) {
+  check_options(options);
+  U64 bytes = bytes_needed(options.first, threads);
+  U64 frame = Tiling::make(options.first.dimensions, options.first.dtype.item_bytes()).frame_bytes();
+  for (unsigned k = 1; k < options.scales; ++k) {
+    const TileOptions scale = options_of_scale(options, k);
+    // Threads keep what the largest needs, which is the first scale's.
+    bytes += bytes_needed(scale, 0) + frame;
+    frame = Tiling::make(scale.dimensions, scale.dtype.item_bytes()).frame_bytes();
+  }
+  return bytes;
+}
+
+void TilePyramid::make_reducers(const PyramidOptions& options) {
+  for (std::size_t k = 0; k + 1 < writers_.size(); ++k) {
+    const auto& dimensions = writers_[k]->tiling().dimensions();
+    std::vector<U64> frame;
+    for (std::size_t d = 1; d < dimensions.size(); ++d) frame.push_back(dimensions[d].size);
+    const std::vector<bool> halves(options.halves.begin() + 1, options.halves.end());
+    factors_.push_back(options.halves[0] ? 2 : 1);
+    reducers_.push_back(
+        Reducer::make(options.first.dtype, options.reduce, std::move(frame), halves, factors_.back()));
+  }
+  if (writers_.size() > 1) frame_.resize(static_cast<std::size_t>(writers_[0]->tiling().frame_bytes()));
+}
+
+std::unique_ptr<TilePyramid> TilePyramid::create(const FilesOf& files, const PyramidOptions& options) {
+  check_options(options);
+  std::unique_ptr<TilePyramid> pyramid(new TilePyramid);
+  for (unsigned k = 0; k < options.scales; ++k) {
+    pyramid->writers_.push_back(TileWriter::create(files(k), options_of_scale(options, k)));
+  }
+  pyramid->make_reducers(options);
+  return pyramid;
+}
+
+std::unique_ptr<TilePyramid> TilePyramid::open(const FilesOf& files, const PyramidOptions& options,
+                                               U64 bound) {
+  check_options(options);
+  std::unique_ptr<TilePyramid> pyramid(new TilePyramid);
+  pyramid->writers_.push_back(TileWriter::open(files(0), options.first, bound));
+  for (unsigned k = 1; k < options.scales; ++k) {
+    const unsigned factor = options.halves[0] ? 2 : 1;
+    const U64 most = pyramid->writers_.back()->frames_received() / factor;
+    const U64 bound_here = options.halves[0] ? size_of_scale(bound, k) : bound;
+    TileOptions given = options.first;
+    given.memory_bytes = 0;
+    pyramid->writers_.push_back(TileWriter::open(files(k), given, bound_here, most));
+  }
+  pyramid->make_reducers(options);
+  for (std::size_t k = 0; k + 1 < pyramid->writers_.size(); ++k) pyramid->catch_up(files, k);
+  return pyramid;
+}
+
+// Frames of scale k that the next scale has not seen, those included that wait for their second half.
+void TilePyramid::catch_up(const FilesOf& files, std::size_t k) {
+  const TileWriter& writer = *writers_[k];
+  const U64 have = writer.frames_received();
+  U64 next = writers_[k + 1]->frames_received() * factors_[k];
+  if (next >= have) return;
+  writers_[k]->flush();
+  const TileReader reader(files(static_cast<unsigned>(k)));
+  std::vector<U64> start(writer.tiling().rank(), 0), count;
+  for (const Dimension& dimension : writer.tiling().dimensions()) count.push_back(dimension.size);
+  count[0] = 1;
+  std::vector<std::byte> frame(static_cast<std::size_t>(writer.tiling().frame_bytes()));
+  for (; next < have; ++next) {
+    start[0] = next;
+    reader.read(start, count, frame);
+    if (reducers_[k]->feed(frame.data())) writers_[k + 1]->append(reducers_[k]->out());
+  }
+}
+
+bool TilePyramid::has_room() const noexcept {
+  return std::all_of(writers_.begin(), writers_.end(),
+                     [](const auto& writer) { return writer->has_room_for_frame(); });
+}
+
+// What a frame of scale k means for the scales after it.
+void TilePyramid::feed(std::size_t k, const std::byte* frame, bool waits) {
+  for (; k < reducers_.size() && reducers_[k]->feed(frame); ++k) {
+    const Bytes out = reducers_[k]->out();
+    if (waits || !writers_[k + 1]->write(out).all_consumed()) writers_[k + 1]->append(out);
+    frame = out.data();
+  }
+}
+
+std::size_t TilePyramid::take(Bytes bytes, bool waits) {
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    if (!waits && at_ == 0 && !has_room()) break;
+    const Bytes piece = bytes.subspan(done, std::min(bytes.size() - done, frame_.size() - at_));
+    std::size_t n = piece.size();
+    if (waits) {
+      writers_[0]->append(piece);
+    } else {
+      n -= writers_[0]->write(piece).unconsumed.size();
+    }
+    const bool is_whole = n == frame_.size() && is_aligned(piece.data(), writers_[0]->tiling().item_bytes());
+    if (!is_whole) std::copy_n(piece.data(), n, frame_.data() + at_);
+    done += n;
+    at_ += n;
+    if (at_ == frame_.size()) {
+      at_ = 0;
+      feed(0, is_whole ? piece.data() : frame_.data(), waits);
+    }
+    if (n < piece.size()) break;
+  }
+  return done;
+}
+
+WriteResult TilePyramid::write(Bytes bytes) noexcept {
+  if (writers_.size() == 1) return writers_[0]->write(bytes);
+  const std::unique_lock lock(callers_, std::try_to_lock);
+  if (!lock) return {bytes, std::nullopt};
+  for (const auto& writer : writers_) {
+    if (const WriteResult none = writer->write({}); none.error) return {bytes, none.error};
+  }
+  const U64 room = writers_[0]->room_bytes();
+  try {
+    return {
+        bytes.subspan(take(bytes.first(static_cast<std::size_t>(std::min<U64>(bytes.size(), room))), false)),
+        std::nullopt};
+  } catch (...) {
+    return {bytes, ErrorCode::Io};  // the scale that failed says more by check()
+  }
+}
+
+void TilePyramid::append(Bytes bytes) {
+  if (writers_.size() == 1) return writers_[0]->append(bytes);
+  const std::lock_guard lock(callers_);
+  for (const auto& writer : writers_) writer->check();
+  if (bytes.size() > writers_[0]->room_bytes()) return writers_[0]->append(bytes);  // which says why not
+  take(bytes, true);
+}
+
+void TilePyramid::put_layer(std::span<const Bytes> tiles, U64 frames) {
+  if (writers_.size() != 1) {
+    fail(ErrorCode::InvalidArgument, "layers that somebody else encoded have no smaller scales");
+  }
+  writers_[0]->put_layer(tiles, frames);
+}
+
+void TilePyramid::check() {
+  for (const auto& writer : writers_) writer->check();
+}
+
+void TilePyramid::flush() {
+  const std::lock_guard lock(callers_);
+  for (const auto& writer : writers_) writer->flush();
+}
+
+// All of them, whatever becomes of one; the first error counts.
+void TilePyramid::close() {
+  const std::lock_guard lock(callers_);
+  std::exception_ptr first;
+  const auto attempt = [&](auto&& work) {
+    try {
+      work();
+    } catch (...) {
+      if (!first) first = std::current_exception();
+    }
+  };
+  if (!writers_[0]->is_closed()) {
+    for (std::size_t k = 0; k < reducers_.size(); ++k) {
+      attempt([&] {
+        if (!reducers_[k]->finish()) return;
+        writers_[k + 1]->append(reducers_[k]->out());
+        feed(k + 1, reducers_[k]->out().data(), true);
+      });
+    }
+  }
+  for (const auto& writer : writers_) attempt([&] { writer->close(); });
+  if (first) std::rethrow_exception(first);
+}
+
+void TilePyramid::give_up() noexcept {
+  for (const auto& writer : writers_) writer->give_up();
+}
+
+}  // namespace cdd::tiles

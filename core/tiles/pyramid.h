@@ -1,0 +1,73 @@
+// An array of tiles and smaller scales of it, written together: each scale is a TileWriter, fed by the one
+// before. With one scale it is that writer and nothing else.
+//
+// Threads, forks and errors are TileWriter's. Scales never know more frames than the first.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/tiles/reducer.h"
+#include "core/tiles/tile_writer.h"
+
+namespace cdd::tiles {
+
+struct PyramidOptions {
+  TileOptions first;         // of scale 0, the array itself
+  unsigned scales = 1;       // how many in all
+  std::vector<bool> halves;  // a dimension: whether each scale has half of it; empty for one scale
+  Reduce reduce = Reduce::Mean;
+};
+
+// The options of scale k: half the size along each halved dimension for every scale before it.
+TileOptions options_of_scale(const PyramidOptions& options, unsigned k);
+
+// As of one writer, all scales together, with the frames between them.
+std::uint64_t bytes_needed(const PyramidOptions& options, unsigned threads);
+
+class TilePyramid {
+ public:
+  // Files of scale k: of the one array where there is one scale.
+  using FilesOf = std::function<std::unique_ptr<ArrayFiles>(unsigned k)>;
+
+  static std::unique_ptr<TilePyramid> create(const FilesOf& files, const PyramidOptions& options);
+  // Goes on with all scales. Frames that a smaller scale lacks are made from the scale before, those it has
+  // too many are dropped. Of the first scale's options, what TileWriter::open takes counts.
+  static std::unique_ptr<TilePyramid> open(const FilesOf& files, const PyramidOptions& options,
+                                           std::uint64_t bound);
+  TilePyramid(const TilePyramid&) = delete;
+  TilePyramid& operator=(const TilePyramid&) = delete;
+
+  WriteResult write(Bytes bytes) noexcept;
+  void append(Bytes bytes);
+  void put_layer(std::span<const Bytes> tiles, std::uint64_t frames);
+  void check();
+  void flush();
+  void close();
+  void give_up() noexcept;
+
+  bool is_closed() const noexcept { return writers_[0]->is_closed(); }
+  std::size_t scales() const noexcept { return writers_.size(); }
+  TileWriter& scale(std::size_t k) const noexcept { return *writers_[k]; }
+
+ private:
+  TilePyramid() = default;
+  void make_reducers(const PyramidOptions& options);
+  void catch_up(const FilesOf& files, std::size_t k);
+  std::size_t take(Bytes bytes, bool waits);
+  void feed(std::size_t k, const std::byte* frame, bool waits);
+  bool has_room() const noexcept;
+
+  std::vector<std::unique_ptr<TileWriter>> writers_;
+  std::vector<std::unique_ptr<Reducer>> reducers_;  // [k] makes frames of scale k + 1
+  std::vector<unsigned> factors_;                   // frames of scale k for one of k + 1
+  std::vector<std::byte> frame_;                    // of scale 0, as far as it has come
+  std::size_t at_ = 0;
+  std::mutex callers_;
+};
+
+}  // namespace cdd::tiles
