@@ -18,6 +18,7 @@ CODECS = ("auto", "blosc-zstd", "blosc-lz4", "zstd", "raw")
 
 TILE_BYTES = 1 << 20  # "auto" aims at this
 SHARD_BYTES = 256 << 20
+SHARD_TILES = 1 << 16  # at most, where tiles are small: an index of 1 MiB
 
 
 class TileOptions(TypedDict, total=False):
@@ -99,7 +100,8 @@ def auto_shard(shape: tuple[int, ...], tile: tuple[int, ...], item_bytes: int) -
     tile_bytes = math.prod(tile) * item_bytes
     for d in [*range(len(shape) - 1, 0, -1), 0]:
         along = -(-shape[d] // tile[d]) if shape[d] else 1 << 30
-        room = max(1, SHARD_BYTES // (tile_bytes * math.prod(counts)))
+        tiles = math.prod(counts)
+        room = max(1, min(SHARD_BYTES // (tile_bytes * tiles), SHARD_TILES // tiles))
         counts[d] = min(along, room)
     return tuple(counts)
 

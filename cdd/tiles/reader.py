@@ -11,7 +11,7 @@ import numpy as np
 
 from cdd import _cdd
 from cdd.dtypes import Array, DType, buffer_dtype, dtype_of
-from cdd.indexing import Run, dimensions, normal, run_of
+from cdd.indexing import Numbers, Selection, select
 from cdd.out import out_items
 from cdd.tiles.metadata import Metadata
 from cdd.tiles.pyramid import read_group
@@ -33,7 +33,7 @@ class TileReader:
         if not 0 <= operator.index(scale) < self._scales:
             raise IndexError(f"scale {scale} is not one of {self._scales}")
         self._group_attrs = {} if group is None else group.attrs
-        of_scale = self._path if group is None else os.path.join(self._path, group.scales[scale])
+        of_scale = self._path if group is None else f"{self._path}/{group.scales[scale]}"
         self._core: _cdd.TileReader | None = _cdd.TileReader(of_scale)
         self._look()
 
@@ -122,62 +122,33 @@ class TileReader:
         return out  # type: ignore[no-any-return]
 
     def __getitem__(self, key: Any) -> Any:
-        """As of a NumPy array; only the tiles that the key's bounding box touches are read."""
-        runs: list[Run] = []
-        rest: list[Any] = []
-        keys = self._keys(key)
-        for k in keys:
-            if k is None:
-                rest.append(None)
-            else:
-                run = run_of(k, self.shape[len(runs)], f"in dimension {len(runs)}")
-                runs.append(run)
-                rest.append(run.key)
-        if any(size == 0 for size in self.shape):
-            return np.empty(self.shape, self._dtype)[tuple(keys)]
-        whole = self._rows(runs, tuple(rest))
-        return whole[()] if whole.ndim == 0 else whole
+        """As of a NumPy array. Only tiles that are touched are read, and those between two of them along
+        other dimensions than the first."""
+        picks, rest = select(key, self.shape)
+        if any(len(numbers) == 0 for numbers in picks):
+            return np.empty([len(numbers) for numbers in picks], self._dtype)[rest]
+        begins = [int(numbers[0]) for numbers in picks]
+        counts = [int(numbers[-1]) + 1 - begin for numbers, begin in zip(picks, begins, strict=True)]
+        box = self._frames(picks[0], begins[1:], counts[1:])
+        inside = Selection((range(len(picks[0])), *picks[1:]), rest)
+        return box[inside.within((0, *begins[1:]), box.shape)]
 
-    def _rows(self, runs: list[Run], rest: tuple[Any, ...]) -> Array:
-        """The box of the runs and the key within it; frames far apart are read one by one."""
-        start = tuple(run.begin for run in runs)
-        count = tuple(run.end - run.begin for run in runs)
-        first = runs[0].key
-        if rest and rest[0] is first and not isinstance(first, int) and count[0] > self.tile_shape[0]:
-            frames = np.arange(count[0])[first]
-            if frames.ndim == 1 and 2 * len(frames) * self.tile_shape[0] <= count[0]:
-                each = [self._box((start[0] + int(f), *start[1:]), (1, *count[1:])) for f in frames]
-                box = np.concatenate(each) if each else np.empty((0, *count[1:]), self._dtype)
-                key = slice(None) if isinstance(first, slice) else np.arange(len(frames))
-                return np.asarray(box[(key, *rest[1:])])
-        return np.asarray(self._box(start, count)[rest])
-
-    def _keys(self, key: Any) -> list[Any]:
-        """One key a dimension, and None where there is to be a new one."""
-        given = [normal(k) for k in (key if isinstance(key, tuple) else (key,))]
-        indexed = sum(dimensions(k) for k in given)
-        if indexed > self.ndim:
-            raise IndexError(
-                f"too many indices: the array has {self.ndim} dimensions, {indexed} were indexed"
-            )
-        if sum(k is Ellipsis for k in given) > 1:
-            raise IndexError("an index can have one ellipsis only")
-        if not any(k is Ellipsis for k in given):
-            given.append(Ellipsis)
-        out: list[Any] = []
-        for k in given:
-            if k is Ellipsis:
-                out.extend([slice(None)] * (self.ndim - indexed))
-            elif _is_mask(k) and k.ndim > 1:
-                at = sum(one is not None for one in out)
-                if k.shape != self.shape[at : at + k.ndim]:
-                    raise IndexError(
-                        f"the mask has shape {k.shape}, the array {self.shape} from dimension {at} on"
-                    )
-                out.extend(k.nonzero())
-            else:
-                out.append(k)
-        return out
+    def _frames(self, numbers: Numbers, begins: list[int], counts: list[int]) -> Array:
+        """A box of these frames alone: runs of them that share tiles are read at once."""
+        first, last = int(numbers[0]), int(numbers[-1]) + 1
+        if last - first == len(numbers):
+            return self._box((first, *begins), (last - first, *counts))
+        found = np.asarray(numbers)
+        tiles = found // self.tile_shape[0]
+        cuts = np.flatnonzero(np.diff(tiles) > 1) + 1
+        box = np.empty((len(found), *counts), self._dtype)
+        done = 0
+        for run in np.split(found, cuts):
+            begin, end = int(run[0]), int(run[-1]) + 1
+            read = self._box((begin, *begins), (end - begin, *counts))
+            box[done : done + len(run)] = read[run - begin]
+            done += len(run)
+        return box
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if copy is False:
@@ -208,7 +179,3 @@ class TileReader:
 
     def __repr__(self) -> str:
         return f"<cdd.tiles.TileReader {self._path!r}, {self.shape} {self._dtype}, tiles {self.tile_shape}>"
-
-
-def _is_mask(key: Any) -> bool:
-    return isinstance(key, np.ndarray) and key.dtype == bool

@@ -84,6 +84,8 @@ Journal::Journal(ArrayFiles& files) : file_(files.lock(kJournalKey)) {
   bytes_.resize(static_cast<std::size_t>(size));
   bytes_.resize(file_->read_at(0, bytes_));
   found_ = parse_journal(bytes_);
+  is_damaged_ = !found_ && bytes_.size() >= kHeaderBytes &&
+                std::any_of(bytes_.begin(), bytes_.end(), [](std::byte b) { return b != std::byte{0}; });
   bytes_.clear();
 }
 

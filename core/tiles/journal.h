@@ -4,7 +4,8 @@
 // Bytes: a header of 64 (magic, version, 16 random bytes, the bound of dimension 0, a fingerprint of the
 // array, a check), then records of 40: tile, offset, stored bytes, frames, CRC-32C of the stored bytes, check
 // of the record. Both checks enter the random bytes: records of another journal do not count. A record that
-// says kCheckpoint for its tile says that everything before it is durable.
+// says kCheckpoint for its tile says that everything before it is durable, and in its offset how many frames
+// that are.
 #pragma once
 
 #include <array>
@@ -49,6 +50,8 @@ class Journal {
   // Takes the lock; EAGAIN while another writer has it. What was there is in found().
   explicit Journal(ArrayFiles& files);
   const std::optional<JournalContents>& found() const noexcept { return found_; }
+  // Something was there that is no journal: not one that was begun and cut off.
+  bool is_damaged() const noexcept { return is_damaged_; }
 
   // Begins anew, with fresh random bytes and no records.
   void begin(std::uint64_t bound, std::uint32_t fingerprint);
@@ -64,6 +67,7 @@ class Journal {
  private:
   std::unique_ptr<ArrayFile> file_;
   std::optional<JournalContents> found_;
+  bool is_damaged_ = false;
   JournalHeader header_;
   std::uint64_t end_ = 0;
   std::vector<std::byte> bytes_;

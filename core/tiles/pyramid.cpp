@@ -20,12 +20,13 @@ bool is_aligned(const std::byte* frame, std::size_t item_bytes) noexcept {
   return reinterpret_cast<std::uintptr_t>(frame) % std::min<std::size_t>(item_bytes, 8) == 0;
 }
 
-void check_options(const PyramidOptions& options) {
+// `rank`: dimensions of the array.
+void check_options(const PyramidOptions& options, std::size_t rank) {
   if (options.scales == 0 || options.scales > 32) {
     fail(ErrorCode::InvalidArgument, "scales is %u, 1 to 32 are allowed", options.scales);
   }
   if (options.scales == 1) return;
-  if (options.halves.size() != options.first.dimensions.size() ||
+  if (options.halves.size() != rank ||
       std::none_of(options.halves.begin(), options.halves.end(), [](bool halves) { return halves; })) {
     fail(ErrorCode::InvalidArgument, "smaller scales need at least one dimension that is halved");
   }
@@ -33,6 +34,14 @@ void check_options(const PyramidOptions& options) {
     fail(ErrorCode::InvalidArgument,
          "a pyramid has its shards' indexes at the start, so that it can be gone on with");
   }
+}
+
+// Of frames of scale `scale` into those of the next.
+std::unique_ptr<Reducer> make_reducer(const PyramidOptions& options, const TileOptions& scale) {
+  std::vector<U64> frame;
+  for (std::size_t d = 1; d < scale.dimensions.size(); ++d) frame.push_back(scale.dimensions[d].size);
+  const std::vector<bool> halves(options.halves.begin() + 1, options.halves.end());
+  return Reducer::make(scale.dtype, options.reduce, std::move(frame), halves, options.halves[0] ? 2 : 1);
 }
 
 }  // namespace
@@ -53,7 +62,8 @@ TileOptions options_of_scale(const PyramidOptions& options, unsigned k) {
 }
 
 U64 bytes_needed(const PyramidOptions& options, unsigned threads) {
-  check_options(options);
+  check_options(options, options.first.dimensions.size());
+  if (options.scales > 1) make_reducer(options, options.first);  // which refuses what cannot be reduced
   U64 bytes = bytes_needed(options.first, threads);
   U64 frame = Tiling::make(options.first.dimensions, options.first.dtype.item_bytes()).frame_bytes();
   for (unsigned k = 1; k < options.scales; ++k) {
@@ -67,19 +77,14 @@ U64 bytes_needed(const PyramidOptions& options, unsigned threads) {
 
 void TilePyramid::make_reducers(const PyramidOptions& options) {
   for (std::size_t k = 0; k + 1 < writers_.size(); ++k) {
-    const auto& dimensions = writers_[k]->tiling().dimensions();
-    std::vector<U64> frame;
-    for (std::size_t d = 1; d < dimensions.size(); ++d) frame.push_back(dimensions[d].size);
-    const std::vector<bool> halves(options.halves.begin() + 1, options.halves.end());
     factors_.push_back(options.halves[0] ? 2 : 1);
-    reducers_.push_back(
-        Reducer::make(options.first.dtype, options.reduce, std::move(frame), halves, factors_.back()));
+    reducers_.push_back(make_reducer(options, writers_[k]->options()));
   }
   if (writers_.size() > 1) frame_.resize(static_cast<std::size_t>(writers_[0]->tiling().frame_bytes()));
 }
 
 std::unique_ptr<TilePyramid> TilePyramid::create(const FilesOf& files, const PyramidOptions& options) {
-  check_options(options);
+  check_options(options, options.first.dimensions.size());
   std::unique_ptr<TilePyramid> pyramid(new TilePyramid);
   for (unsigned k = 0; k < options.scales; ++k) {
     pyramid->writers_.push_back(TileWriter::create(files(k), options_of_scale(options, k)));
@@ -90,9 +95,10 @@ std::unique_ptr<TilePyramid> TilePyramid::create(const FilesOf& files, const Pyr
 
 std::unique_ptr<TilePyramid> TilePyramid::open(const FilesOf& files, const PyramidOptions& options,
                                                U64 bound) {
-  check_options(options);
+  if (options.scales == 0) fail(ErrorCode::InvalidArgument, "a pyramid has at least one scale");
   std::unique_ptr<TilePyramid> pyramid(new TilePyramid);
   pyramid->writers_.push_back(TileWriter::open(files(0), options.first, bound));
+  check_options(options, pyramid->writers_[0]->tiling().rank());
   for (unsigned k = 1; k < options.scales; ++k) {
     const unsigned factor = options.halves[0] ? 2 : 1;
     const U64 most = pyramid->writers_.back()->frames_received() / factor;

@@ -83,7 +83,7 @@ void TileWriter::commit(U64 frames, bool durable, bool is_finished) {
   const Stopwatch watch(commit_ns_);
   if (durable) {
     synced([&] { shards_.sync(); });
-    const JournalRecord checkpoint{JournalRecord::kCheckpoint, 0, 0, 0, 0};
+    const JournalRecord checkpoint{JournalRecord::kCheckpoint, frames, 0, 0, 0};
     journal_->append(std::span<const JournalRecord>(&checkpoint, 1));
     synced([&] { journal_->sync(); });
     durable_frames_ = frames;

@@ -132,6 +132,9 @@ std::unique_ptr<TileWriter> TileWriter::open(std::unique_ptr<ArrayFiles> files, 
     metadata = read_metadata(*files);  // what it is now that nobody else writes
     const std::uint32_t fingerprint = fingerprint_of(metadata);
     const auto& found = journal->found();
+    if (journal->is_damaged() && metadata.index_at_end) {
+      fail(ErrorCode::Corrupt, "its journal is damaged, and nothing else names what is in its last shards");
+    }
     if (found && found->header.fingerprint != fingerprint) {
       fail(ErrorCode::Corrupt, "its journal is of another array");
     }
@@ -157,6 +160,7 @@ void TileWriter::resume(U64 readable, U64 most) {
   if (journal_->found()) records = journal_->found()->records;
   const U64 n0 = tiling_.layer_frames();
   readable = std::min(readable, most);
+  readable_frames_ = readable;
   U64 layer = readable / n0 / tiling_.shard_layers() * tiling_.shard_layers();
   std::vector<ShardEntry> entries;
   std::vector<JournalRecord> kept;
@@ -186,7 +190,10 @@ void TileWriter::resume(U64 readable, U64 most) {
     }
   }
   const U64 total = layer * n0 + frames;
-  readable_frames_ = readable;
+  const auto checkpoint = std::find_if(records.rbegin(), records.rend(), [](const JournalRecord& record) {
+    return record.tile == JournalRecord::kCheckpoint;
+  });
+  if (checkpoint != records.rend()) readable = std::max(readable, std::min(most, checkpoint->offset));
   if (total < readable) {
     fail(ErrorCode::Corrupt, "%llu frames are to be there, %llu of them are whole",
          static_cast<unsigned long long>(readable), static_cast<unsigned long long>(total));
@@ -201,7 +208,7 @@ void TileWriter::resume(U64 readable, U64 most) {
   }
   // What is kept has been looked at: the records need no check of the bytes where a checkpoint follows.
   const bool durable = options_.durability != Durability::None;
-  kept.push_back({JournalRecord::kCheckpoint, 0, 0, 0, 0});
+  kept.push_back({JournalRecord::kCheckpoint, durable ? total : 0, 0, 0, 0});
   if (durable) shards_.sync();
   journal_->append(kept);
   encoded_frames_ = total;

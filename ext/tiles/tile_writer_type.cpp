@@ -96,6 +96,7 @@ PyObject* writer_new(PyTypeObject* type, PyObject* args, PyObject*) {
                                  mode = choose("mode", mode_name, kModes);
                                  options = tile_options_of(given);
                                  bound = natural_in(given, "bound", 0);
+                                 group = text_in(given, "group", "");
                                }) &&
                       without_gil(state, self->filename,
                                   [&] { self->core = open_writer(path, mode, options, bound, group); });

@@ -1,0 +1,213 @@
+"""Writers that are killed, and those that go on after them."""
+
+import gc
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cdd
+from cdd import tiles
+from tests.tiles.conftest import Readers
+
+KILLS = int(os.environ.get("CDD_TILE_KILLS", "100"))
+FRAMES, HEIGHT, WIDTH = 400, 40, 48
+
+WRITER = """
+import os, random, sys
+import numpy as np
+from cdd import tiles
+path, durability, seed = sys.argv[1], sys.argv[2], int(sys.argv[3])
+rng = random.Random(seed)
+frame = lambda i: np.random.default_rng(i).poisson(50, (40, 48)).astype(np.uint16)
+with tiles.open(path, "a", durability=durability) as w:
+    os.write(1, b"r")
+    for i in range(len(w), 400):
+        w.append(frame(i))
+        if rng.random() < 0.2:
+            w.flush()
+        p = w.progress()
+        os.write(1, p.readable.to_bytes(4, "little"))
+"""
+
+
+def frame(number: int) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(number).poisson(50, (HEIGHT, WIDTH)).astype(np.uint16)
+
+
+def options(index: str, durability: str) -> Any:
+    return {
+        "shape": (None, HEIGHT, WIDTH),
+        "dtype": "uint16",
+        "tile_shape": (4, 16, 24),
+        "shard_shape": (16, 32, 48),
+        "shard_index": index,
+        "durability": durability,
+    }
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="kills by SIGKILL")
+@pytest.mark.parametrize(
+    "index,durability", [("start", "batch"), ("start", "none"), ("end", "batch"), ("end", "none")]
+)
+def test_kills_at_random_points(tmp_path: Path, readers: Readers, index: str, durability: str) -> None:
+    rng = random.Random(f"{index} {durability}")
+    expected = np.stack([frame(i) for i in range(FRAMES)])
+    path = tmp_path / "a.zarr"
+    have = FRAMES
+    for kill in range(KILLS // 4):
+        if have == FRAMES:
+            tiles.open(path, "w", **options(index, durability)).close()
+            have = 0
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-c", WRITER, str(path), durability, str(kill)], stdout=subprocess.PIPE
+        )
+        assert process.stdout is not None
+        process.stdout.read(1)
+        time.sleep(rng.random() * 0.03)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        told = process.stdout.read()
+        process.stdout.close()
+        readable = int.from_bytes(told[len(told) // 4 * 4 - 4 :][:4], "little") if len(told) >= 4 else 0
+        with tiles.open(path, "a", durability=durability) as w:
+            count = len(w)
+        assert count >= max(have, readable)
+        have = count
+        for name, read in readers.items() if kill % 5 == 0 else [("cdd", readers["cdd"])]:
+            np.testing.assert_array_equal(read(path), expected[:have], err_msg=f"{name} after kill {kill}")
+
+
+def _left(path: Path, frames: int, **changed: Any) -> None:
+    """An array whose writer never came to close() it."""
+    w = tiles.open(path, "w", **(options("start", "none") | changed))
+    w.append(np.stack([frame(i) for i in range(frames)]))
+    w.flush()
+    del w
+    gc.collect()
+    assert (path / ".cdd-journal").exists()
+
+
+@pytest.mark.parametrize("frames", [1, 3, 4, 5, 16, 17, 31, 32])
+@pytest.mark.parametrize("index", ["start", "end"])
+@pytest.mark.parametrize("closes", [True, False])
+def test_going_on_at_any_frame(
+    tmp_path: Path, readers: Readers, frames: int, index: str, closes: bool
+) -> None:
+    path = tmp_path / "a.zarr"
+    _left(path, frames, shard_index=index)
+    if closes:
+        tiles.open(path, "a").close()
+        assert not (path / ".cdd-journal").exists()
+    with tiles.open(path, "a") as w:
+        assert len(w) == frames
+        assert w.shape == (frames, HEIGHT, WIDTH)
+        w.append(np.stack([frame(i) for i in range(frames, frames + 7)]))
+    expected = np.stack([frame(i) for i in range(frames + 7)])
+    for name, read in readers.items():
+        np.testing.assert_array_equal(read(path), expected, err_msg=name)
+
+
+def test_a_bound_is_kept_by_the_journal_and_may_be_given(tmp_path: Path) -> None:
+    path = tmp_path / "a.zarr"
+    _left(path, 5, shape=(6, HEIGHT, WIDTH))
+    w = tiles.open(path, "a")
+    with pytest.raises(ValueError, match="room"):
+        w.append(np.stack([frame(0)] * 2))
+    w.close()
+    with pytest.raises(ValueError, match="3 frames"):
+        tiles.open(path, "a", shape=(3, HEIGHT, WIDTH))
+    with tiles.open(path, "a", shape=(7, HEIGHT, WIDTH)) as w:
+        w.append(np.stack([frame(5), frame(6)]))
+        with pytest.raises(ValueError, match="room"):
+            w.append(frame(0))
+
+
+@pytest.mark.parametrize("index", ["start", "end"])
+def test_every_byte_of_a_damaged_journal(tmp_path: Path, index: str) -> None:
+    path, work = tmp_path / "a.zarr", tmp_path / "b.zarr"
+    _left(path, 6, shard_index=index, durability="flush")
+    whole = (path / ".cdd-journal").read_bytes()
+    expected = np.stack([frame(i) for i in range(6)])
+    right = 0
+    for at in range(0, len(whole), 7):
+        shutil.rmtree(work, ignore_errors=True)
+        shutil.copytree(path, work)
+        (work / ".cdd-journal").write_bytes(whole[:at] + bytes([whole[at] ^ 0x41]) + whole[at + 1 :])
+        try:
+            with tiles.open(work, "a") as w:
+                count = len(w)
+        except cdd.CddError:
+            continue
+        with tiles.open(work) as r:
+            np.testing.assert_array_equal(r[...], expected)
+        right += 1
+        assert count == 6
+    # With the index at the start, that alone names all that was flushed.
+    assert right == len(range(0, len(whole), 7)) if index == "start" else right > 0
+
+
+@pytest.mark.parametrize("cut", [0, 1, 63, 64, 65, 104, 150])
+def test_a_journal_that_ends_early(tmp_path: Path, cut: int) -> None:
+    path = tmp_path / "a.zarr"
+    _left(path, 6)
+    with (path / ".cdd-journal").open("r+b") as journal:
+        journal.truncate(cut)
+    with tiles.open(path, "a") as w:
+        assert len(w) == 6
+    with tiles.open(path) as r:
+        np.testing.assert_array_equal(r[...], np.stack([frame(i) for i in range(6)]))
+
+
+def test_bytes_that_never_reached_the_disk(tmp_path: Path) -> None:
+    """After a power cut: records of tiles whose bytes are not there do not count."""
+    path = tmp_path / "a.zarr"
+    w = tiles.open(path, "w", **options("start", "none"))
+    w.append(np.stack([frame(i) for i in range(4)]))
+    w.flush()
+    before = (path / "zarr.json").read_bytes(), (path / "c/0/0/0").read_bytes()
+    w.append(np.stack([frame(i) for i in range(4, 8)]))
+    w.flush()
+    del w
+    gc.collect()
+    (path / "zarr.json").write_bytes(before[0])
+    grown = (path / "c/0/0/0").read_bytes()
+    (path / "c/0/0/0").write_bytes(before[1] + bytes(len(grown) - len(before[1])))
+    with tiles.open(path, "a") as w:
+        assert len(w) == 4
+        w.append(np.stack([frame(i) for i in range(4, 8)]))
+    with tiles.open(path) as r:
+        np.testing.assert_array_equal(r[...], np.stack([frame(i) for i in range(8)]))
+
+
+def test_a_journal_of_another_array_is_refused(tmp_path: Path) -> None:
+    _left(tmp_path / "a.zarr", 5)
+    _left(tmp_path / "b.zarr", 5, tile_shape=(2, 16, 24))
+    shutil.copy(tmp_path / "a.zarr/.cdd-journal", tmp_path / "b.zarr/.cdd-journal")
+    with pytest.raises(cdd.FormatError, match="another array"):
+        tiles.open(tmp_path / "b.zarr", "a")
+
+
+def test_arrays_of_others_are_gone_on_with(tmp_path: Path, readers: Readers) -> None:
+    zarr = pytest.importorskip("zarr")
+    frames = np.stack([frame(i) for i in range(9)])
+    array = zarr.create_array(
+        str(tmp_path / "a.zarr"),
+        shape=(9, HEIGHT, WIDTH),
+        dtype="uint16",
+        chunks=(4, 16, 24),
+        shards=(8, 32, 48),
+    )
+    array[...] = frames
+    with tiles.open(tmp_path / "a.zarr", "a") as w:
+        w.append(frames)
+    for name, read in readers.items():
+        np.testing.assert_array_equal(read(tmp_path / "a.zarr"), [*frames, *frames], err_msg=name)

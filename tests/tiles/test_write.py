@@ -1,0 +1,374 @@
+"""Frames and bytes in, any way they are cut; wrong ones refused before anything happens."""
+
+import errno
+import gc
+import json
+import math
+import os
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+
+import cdd
+from cdd import tiles
+from tests.tiles.conftest import camera
+
+
+@st.composite
+def geometries(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Shape, tile, tiles of a shard: ranks 1 to 8, tiles that divide nothing."""
+    rank = draw(st.integers(1, 8))
+    most = max(2, int(3000 ** (1 / rank)))
+    shape = tuple(draw(st.integers(1, most)) for _ in range(rank))
+    tile = tuple(draw(st.integers(1, size + 2)) for size in shape)
+    shard = tuple(draw(st.integers(1, 3)) for _ in range(rank))
+    return shape, tile, shard
+
+
+@hypothesis.given(
+    geometries(),
+    st.sampled_from(["uint8", "uint16", "float32", "complex128"]),
+    st.sampled_from(tiles.CODECS),
+    st.booleans(),
+    st.integers(0, 2**32 - 1),
+)
+@hypothesis.settings(max_examples=60, suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture])
+def test_any_shape_cut_anywhere(
+    tmp_path_factory: pytest.TempPathFactory,
+    geometry: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]],
+    dtype: str,
+    codec: Any,
+    at_end: bool,
+    seed: int,
+) -> None:
+    shape, tile, shard = geometry
+    rng = np.random.default_rng(seed)
+    frames = rng.integers(0, 5, shape).astype(dtype)
+    path = tmp_path_factory.mktemp("a") / "a.zarr"
+    data = memoryview(frames.tobytes())
+    with tiles.open(
+        path,
+        "w",
+        shape=(None, *shape[1:]),
+        dtype=dtype,
+        tile_shape=tile,
+        shard_shape=[t * s for t, s in zip(tile, shard, strict=True)],
+        codec=codec,
+        shard_index="end" if at_end else "start",
+    ) as w:
+        while data:
+            piece = data[: int(rng.integers(1, len(data) + 1))]
+            rest = w.write(piece)
+            data = data[len(piece) - len(rest) :]
+            if rng.random() < 0.2:
+                w.flush()
+        assert w.shape == shape
+    with tiles.open(path) as r:
+        np.testing.assert_array_equal(r[...], frames)
+
+
+def _options(**changed: Any) -> dict[str, Any]:
+    options = {
+        "shape": (None, 40, 50),
+        "dtype": "uint16",
+        "tile_shape": (4, 16, 16),
+        "shard_shape": (8, 32, 32),
+    }
+    return options | changed
+
+
+def test_append_takes_views_and_other_byte_orders(tmp_path: Path) -> None:
+    frames = camera(12, 50, 40).transpose(0, 2, 1)
+    with tiles.open(tmp_path / "a.zarr", "x", **_options()) as w:
+        w.append(frames[:5])
+        w.append(frames[5])
+        w.append(frames[6:].astype(">u2"))
+        assert len(w) == 12
+        assert w.shape == (12, 40, 50)
+    with tiles.open(tmp_path / "a.zarr") as r:
+        np.testing.assert_array_equal(r[...], frames)
+
+
+def test_wrong_frames_are_refused_whole(tmp_path: Path) -> None:
+    frames = camera(3, 40, 50)
+    with tiles.open(tmp_path / "a.zarr", "w", **_options(shape=(4, 40, 50))) as w:
+        w.append(frames)
+        with pytest.raises(TypeError, match="float32"):
+            w.append(frames.astype(np.float32))
+        with pytest.raises(ValueError, match=r"\(3, 40, 49\)"):
+            w.append(frames[:, :, 1:])
+        with pytest.raises(ValueError, match="room for 4000"):
+            w.append(frames[:2])
+        assert len(w) == 3
+        w.append(frames[:1])
+        assert bytes(w.write(b"xyz")) == b"xyz"  # beyond the bound nothing is taken
+    with tiles.open(tmp_path / "a.zarr") as r:
+        np.testing.assert_array_equal(r[...], [*frames, frames[0]])
+
+
+def test_part_of_a_frame_at_close(tmp_path: Path) -> None:
+    frames = camera(3, 40, 50)
+    w = tiles.open(tmp_path / "a.zarr", "w", **_options())
+    assert not w.write(frames.tobytes()[:-1])
+    with pytest.raises(ValueError, match="3999 bytes are no whole frame of 4000: the 2 frames"):
+        w.close()
+    assert w.closed
+    w.close()
+    with pytest.raises(ValueError, match="closed"):
+        w.append(frames)
+    with pytest.raises(ValueError, match="closed"):
+        w.write(b"x")
+    with tiles.open(tmp_path / "a.zarr") as r:
+        np.testing.assert_array_equal(r[...], frames[:2])
+
+
+@pytest.mark.parametrize(
+    "changed,error,match",
+    [
+        ({"shape": ()}, ValueError, "at least one dimension"),
+        ({"shape": (None, None, 3)}, TypeError, r"shape\[1\]"),
+        ({"shape": (None, 0, 3)}, ValueError, r"shape\[1\] is 0"),
+        ({"tile_shape": (4, 16)}, ValueError, "tile_shape has 2 numbers, the array 3"),
+        ({"tile_shape": (4, 0, 16)}, ValueError, r"tile_shape\[1\] is 0"),
+        ({"shard_shape": (8, 40, 32)}, ValueError, r"shard_shape\[1\] is 40, no multiple of the tile's 16"),
+        ({"tile_shape": (2**20, 2**10, 2**10), "shard_shape": None}, ValueError, "bytes of a tile"),
+        ({"shard_shape": (4 * 2**30, 16, 16)}, ValueError, "index"),
+        ({"dtype": "datetime64[ns]"}, ValueError, "int64"),
+        ({"dtype": "U3"}, TypeError, "U3"),
+        ({"codec": "lz4"}, ValueError, "blosc-lz4"),
+        ({"codec": "gzip"}, ValueError, "gzip"),
+        ({"codec": "zstd", "zstd_level": 23}, ValueError, "-7 to 22"),
+        ({"zstd_level": 3}, ValueError, "1 to 1"),
+        ({"shuffle": "nibble"}, ValueError, "shuffle is one of"),
+        ({"shard_index": "middle"}, ValueError, "shard_index is one of"),
+        ({"durability": "commit"}, ValueError, "durability is one of"),
+        ({"fill_value": 70000}, ValueError, "70000"),
+        ({"fill_value": 1.5}, ValueError, "1.5"),
+        ({"fill_value": [1, 2]}, ValueError, "one item"),
+        ({"dimension_names": "yx"}, ValueError, "2 names"),
+        ({"memory_bytes": 1000}, ValueError, "needs at least"),
+        ({"attrs": {"a": float("nan")}}, ValueError, "nan"),
+        ({"colour": "red"}, TypeError, "colour"),
+        ({"scales": 2}, ValueError, "dimension_names"),
+        ({"scales": 2, "reduce": "median"}, ValueError, "median"),
+        (
+            {"shape": (None, *[1] * 32), "tile_shape": (1,) * 33, "shard_shape": None},
+            ValueError,
+            "at most 32",
+        ),
+    ],
+)
+def test_wrong_options_leave_nothing(
+    tmp_path: Path, changed: dict[str, Any], error: type, match: str
+) -> None:
+    path = tmp_path / "a.zarr"
+    with pytest.raises(error, match=match):
+        tiles.open(path, "w", **_options(**changed))
+    assert not path.exists() or list(path.iterdir()) == []
+
+
+def test_what_is_there_is_not_replaced_by_mistake(tmp_path: Path) -> None:
+    path = tmp_path / "a.zarr"
+    with pytest.raises(FileNotFoundError):
+        tiles.open(path, "a")
+    with pytest.raises(FileNotFoundError):
+        tiles.open(path)
+    with tiles.open(path, "x", **_options()) as w:
+        w.append(camera(5, 40, 50))
+    with pytest.raises(FileExistsError):
+        tiles.open(path, "x", **_options())
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "diary.txt").write_text("dear")
+    with pytest.raises(FileExistsError, match="other things"):
+        tiles.open(tmp_path / "other", "w", **_options())
+    assert (tmp_path / "other" / "diary.txt").read_text() == "dear"
+    with tiles.open(path, "w", **_options()) as w:
+        w.append(camera(1, 40, 50))
+    with tiles.open(path) as r:
+        assert r.shape == (1, 40, 50)
+    assert not (path / ".cdd-journal").exists()
+
+
+def test_one_writer_at_a_time(tmp_path: Path) -> None:
+    path = tmp_path / "a.zarr"
+    with tiles.open(path, "w", **_options()):
+        for mode in ("a", "w"):
+            options = _options() if mode == "w" else {}
+            with pytest.raises(BlockingIOError):
+                tiles.open(path, mode, **options)  # type: ignore[call-overload]
+    tiles.open(path, "a").close()
+
+
+def test_write_never_waits_and_loses_nothing(tmp_path: Path) -> None:
+    frames = camera(64, 256, 256)
+    bound = tiles.bytes_needed(
+        shape=(None, 256, 256), dtype="uint16", tile_shape=(8, 64, 64), codec="blosc-zstd"
+    )
+    with tiles.open(
+        tmp_path / "a.zarr", "w", shape=(None, 256, 256), dtype="uint16", tile_shape=(8, 64, 64),
+        codec="blosc-zstd", zstd_level=9, memory_bytes=bound,
+    ) as w:  # fmt: skip
+        data = memoryview(frames).cast("B")
+        while data:
+            data = w.write(data)
+            time.sleep(0.001)
+        assert w.progress().stalls > 0
+    with tiles.open(tmp_path / "a.zarr") as r:
+        np.testing.assert_array_equal(r[...], frames)
+
+
+def test_progress_goes_up_to_what_was_received(tmp_path: Path) -> None:
+    frames = camera(10, 40, 50)
+    with tiles.open(tmp_path / "a.zarr", "w", **_options()) as w:
+        w.append(frames)
+        p = w.progress()
+        assert (p.received, p.received_bytes) == (10, frames.nbytes)
+        assert p.durable <= p.readable <= p.encoded <= p.received
+        w.flush()
+        p = w.progress()
+        assert (p.received, p.encoded, p.readable, p.durable) == (10, 10, 10, 10)
+        assert p.stored_bytes > 0
+        assert p.planes_in_use == 2 * 12  # the two frames of the layer that is not full, 3 x 4 tiles
+        w.append(frames)
+        w.flush()
+        assert w.progress().wasted_bytes > 0
+
+
+def test_threads_append_one_after_the_other(tmp_path: Path) -> None:
+    frames = camera(40, 40, 50)
+    with tiles.open(tmp_path / "a.zarr", "w", **_options()) as w:
+        workers = [threading.Thread(target=lambda: [w.append(f) for f in frames]) for _ in range(4)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+    with tiles.open(tmp_path / "a.zarr") as r:
+        assert r.shape == (160, 40, 50)
+        got = np.sort(np.asarray(r[...]).sum((1, 2)))
+    np.testing.assert_array_equal(got, np.sort(np.tile(frames.sum((1, 2)), 4)))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_has_no_part_in_it(tmp_path: Path) -> None:
+    frames = camera(9, 40, 50)
+    with tiles.open(tmp_path / "a.zarr", "w", **_options()) as w:
+        w.append(frames)
+        child = os.fork()
+        if child == 0:
+            try:
+                w.close()
+                try:
+                    w.append(frames)
+                except ValueError as error:
+                    os._exit(0 if "another process" in str(error) else 2)
+            finally:
+                os._exit(1)
+        assert os.waitpid(child, 0)[1] == 0
+        w.append(frames)
+    with tiles.open(tmp_path / "a.zarr") as r:
+        np.testing.assert_array_equal(r[...], [*frames, *frames])
+
+
+def test_auto_shapes(tmp_path: Path) -> None:
+    for shape, dtype in (
+        ((None, 2048, 2048), "uint16"),
+        ((None,), "float32"),
+        ((10, 3), "int8"),
+        ((None, 5, 4, 3000), "f8"),
+    ):
+        with tiles.open(tmp_path / "a.zarr", "w", shape=shape, dtype=dtype) as w:
+            size = math.prod(w.tile_shape) * w.dtype.itemsize
+            assert size <= 4 << 20
+            assert all(s % t == 0 for s, t in zip(w.shard_shape, w.tile_shape, strict=True))
+            assert math.prod(w.shard_shape) * w.dtype.itemsize <= 512 << 20
+
+
+def test_memory_is_as_predicted(tmp_path: Path) -> None:
+    options = {"shape": (None, 512, 512), "dtype": "uint16", "tile_shape": (16, 128, 128), "codec": "raw"}
+    layer = 16 * 512 * 512 * 2
+    needed = tiles.bytes_needed(**options)  # type: ignore[arg-type]
+    assert 1.25 * layer <= needed <= 1.3 * layer + (1 << 20)
+    with pytest.raises(ValueError, match="needs at least") as caught:
+        tiles.bytes_needed(**options, memory_bytes=layer)  # type: ignore[arg-type]
+    least = int(str(caught.value).split()[-1])
+    assert tiles.bytes_needed(**options, memory_bytes=least) == least  # type: ignore[arg-type]
+
+
+def test_a_full_disk_is_said_and_nothing_is_lost(tmp_path: Path) -> None:
+    frames = camera(12, 40, 50)
+    path = tmp_path / "a.zarr"
+    w = tiles.open(path, "w", **_options(durability="none"))
+    w.append(frames[:4])
+    w.flush()
+    # A file where the folder of the next row of shards is to be: no error that can be tried again.
+    (path / "c" / "0").rename(path / "kept")
+    (path / "c" / "1").write_bytes(b"")
+    with pytest.raises(OSError) as caught:
+        w.append(frames[4:])
+        w.flush()
+    assert caught.value.errno in (errno.ENOTDIR, errno.EEXIST, errno.EISDIR)
+    with pytest.raises(ValueError, match="of no use"):
+        w.append(frames)
+    del w, caught
+    gc.collect()
+    (path / "c" / "1").unlink()
+    (path / "kept").rename(path / "c" / "0")
+    with tiles.open(path, "a") as w:
+        assert len(w) >= 4
+        w.append(frames[len(w) :])
+    with tiles.open(path) as r:
+        np.testing.assert_array_equal(r[...], frames)
+
+
+def test_damage_is_an_error_or_the_right_data(tmp_path: Path) -> None:
+    frames = camera(4, 32, 32)
+    path = tmp_path / "a.zarr"
+    with tiles.open(path, "w", shape=(None, 32, 32), dtype="uint16", tile_shape=(4, 16, 16)) as w:
+        w.append(frames)
+    shard = path / "c" / "0" / "0" / "0"
+    whole = shard.read_bytes()
+    rng = np.random.default_rng(5)
+    wrong = 0
+    for at in rng.choice(len(whole), 300, replace=False):
+        shard.write_bytes(whole[:at] + bytes([whole[at] ^ (1 << int(rng.integers(8)))]) + whole[at + 1 :])
+        with tiles.open(path) as r:
+            try:
+                np.testing.assert_array_equal(r[...], frames)
+            except cdd.CddError:
+                wrong += 1
+    assert wrong > 100
+    for size in (0, 10, len(whole) // 2, len(whole) - 1):
+        shard.write_bytes(whole[:size])
+        with tiles.open(path) as r, pytest.raises(cdd.CddError):
+            r[...]
+
+
+def test_metadata_of_strangers(tmp_path: Path) -> None:
+    path = tmp_path / "a.zarr"
+    with tiles.open(path, "w", **_options()) as w:
+        w.append(camera(4, 40, 50))
+    text = (path / "zarr.json").read_text()
+    good = json.loads(text)
+    for at in range(0, len(text), 7):
+        (path / "zarr.json").write_text(text[:at])
+        with pytest.raises((cdd.CddError, ValueError)):
+            tiles.open(path)
+    for name in good:
+        (path / "zarr.json").write_text(json.dumps({k: v for k, v in good.items() if k != name}))
+        if name in ("attributes", "dimension_names"):
+            tiles.open(path)
+        else:
+            with pytest.raises(cdd.CddError, match=name):
+                tiles.open(path)
+    for name, value in (("shape", [2**63, 40, 50]), ("shape", [4, -1, 50]), ("shape", []), ("fill_value", "x"),
+                        ("data_type", "r16"), ("new", {}), ("zarr_format", 2), ("node_type", "x"),
+                        ("chunk_grid", {"name": "hilbert"}), ("shape", "x"), ("codecs", []), ("attributes", 3)):  # fmt: skip
+        (path / "zarr.json").write_text(json.dumps(good | {name: value}))
+        with pytest.raises(cdd.CddError):
+            tiles.open(path)
