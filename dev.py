@@ -57,7 +57,7 @@ WHEEL_LIBRARIES = ["libzstd-dev", "liblz4-dev", "librust-blake3-dev", "libxxhash
 LIBRARIES = [*WHEEL_LIBRARIES, "libgtest-dev", "zlib1g-dev"]  # the last are the tests' own
 
 
-BENCHMARKS = ("all", "gather", "kernels", "logical", "long", "read", "size", "write")
+BENCHMARKS = ("all", "gather", "kernels", "logical", "long", "read", "size", "tiles", "write")
 
 # ---------------------------------------------------------------- small things
 
@@ -224,9 +224,10 @@ def lint(options: argparse.Namespace) -> None:
 def demo(options: argparse.Namespace) -> None:
     need_system()
     need_package()
-    named = options.rest[:1] and ROOT / f"examples/python/{options.rest[0]}.py"
+    names = {"tiles": "camera"}
+    named = options.rest[:1] and ROOT / f"examples/python/{names.get(options.rest[0], options.rest[0])}.py"
     if named and named.exists():
-        need_venv("demo", *(["logical"] if options.rest[0] == "logical" else []))
+        need_venv("demo", *({"logical": ["logical"], "camera": ["tiles"]}.get(named.stem, [])))
         return run(VENV_PYTHON, "-P", named, *options.rest[1:])
     need_venv("demo")
     run(VENV_PYTHON, "-P", "examples/demo.py", *options.rest)
@@ -242,7 +243,7 @@ def bench(options: argparse.Namespace) -> None:
     named = options.rest[:1] and options.rest[0] in BENCHMARKS
     name, *rest = options.rest if named else ["read", *options.rest]
     groups = ["peers", "plots"] if name == "all" else ["peers"] if options.peers else []
-    need_venv("demo", *groups, *(["logical"] if name == "logical" else []))
+    need_venv("demo", *groups, *([name] if name in ("logical", "tiles") else []))
     if name in ("all", "gather", "kernels"):
         if distribution() and not installed(["libbenchmark-dev"]):
             apt_install(["libbenchmark-dev"])
@@ -340,7 +341,7 @@ def cross(options: argparse.Namespace) -> None:
 COMMANDS = {
     demo: "write a book, read random windows of it, compare with others; or examples/python/NAME.py",
     test: "run the core's tests and the package's; further arguments go to pytest",
-    bench: "run benchmarks/read.py, or the one named: all (into docs/), gather, kernels, logical, long, size",
+    bench: "run benchmarks/read.py, or the one named: all (into docs/), gather, kernels, logical, tiles",
     lint: "check formatting, types and the project's rules",
     build: "build the core, its tests and the package",
     wheel: "build a self-contained wheel into dist/, audit it, test it; further arguments go to pytest",

@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 
 import cdd
-from cdd.commands import logical
+from cdd.commands import logical, tiles
 from cdd.commands.terminal import Commands, bytes_text, for_each, natural
 from cdd.store.damage import MAX_CHUNK_BYTES
 from cdd.store.reader import Reader
@@ -33,6 +33,8 @@ def _info(options: argparse.Namespace) -> int:
 
 
 def _show(path: str, options: argparse.Namespace) -> bool:
+    if tiles.is_tiles(path):
+        return tiles.show(path)
     if logical.is_logical(path):
         return logical.show(path, options)
     with Reader(path, mmap=False) as reader:
@@ -95,6 +97,8 @@ def _verify_one(path: str, options: argparse.Namespace) -> bool:
                 f"{path}: {100 * done // chunks} % of {chunks:,} chunks", end=end, file=sys.stderr, flush=True
             )
 
+    if tiles.is_tiles(path):
+        return tiles.verify(path, options.quiet)
     if logical.is_logical(path):
         return logical.verify_one(path, options)
     report = cdd.verify(path, max_chunk_bytes=options.max_chunk_bytes, progress=show)

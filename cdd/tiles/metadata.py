@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from cdd.dtypes import code_of, named
+import numpy as np
+
+from cdd.dtypes import DType, code_of, named
 
 
 class Metadata:
@@ -25,6 +27,23 @@ class Metadata:
         return code_of(named(self.data_type))
 
     @property
+    def packing(self) -> str:
+        for codec in self.codecs[1:]:
+            if codec["name"] in ("blosc", "zstd"):
+                return " ".join(
+                    [codec["name"], *([codec["configuration"]["cname"]] if codec["name"] == "blosc" else [])]
+                )
+        return "raw"
+
+    def fill_item(self, dtype: DType) -> Any:
+        """One item, from its JSON: a number, a bool, "NaN", "0x7fc0", or two of them."""
+        value = self.fill_value
+        if dtype.kind == "c":
+            half = np.dtype(f"f{dtype.itemsize // 2}")
+            return dtype.type(complex(*(float(_float_of(part, half)) for part in value)))
+        return _float_of(value, dtype) if isinstance(value, str) else np.array(value).astype(dtype)[()]
+
+    @property
     def codec_text(self) -> str:
         """The chain as one line: "blosc(zstd, shuffle) + crc32c"."""
         parts = []
@@ -33,3 +52,9 @@ class Metadata:
             inside = [str(given[name]) for name in ("cname", "shuffle", "level") if name in given]
             parts.append(f"{codec['name']}({', '.join(inside)})" if inside else codec["name"])
         return " + ".join(parts) or "raw"
+
+
+def _float_of(value: Any, dtype: DType) -> Any:
+    if isinstance(value, str) and value.startswith("0x"):
+        return np.array(int(value, 16), f"u{dtype.itemsize}").view(dtype)[()]
+    return np.array(float(value)).astype(dtype)[()]

@@ -18,7 +18,7 @@ CODECS = ("auto", "blosc-zstd", "blosc-lz4", "zstd", "raw")
 
 TILE_BYTES = 1 << 20  # "auto" aims at this
 SHARD_BYTES = 256 << 20
-SHARD_TILES = 1 << 16  # at most, where tiles are small: an index of 1 MiB
+SHARD_TILES = 1 << 12  # at most, where tiles are small: an index of 64 KiB
 
 
 class TileOptions(TypedDict, total=False):

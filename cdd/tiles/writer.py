@@ -82,6 +82,16 @@ class TileWriter:
         return self._metadata.attributes
 
     @property
+    def codec(self) -> str:
+        """The chain of codecs of a tile, without the checksum: "zstd", "blosc zstd", "raw", ..."""
+        return self._metadata.packing
+
+    @property
+    def fill_item(self) -> Any:
+        """The fill value as an item of the dtype."""
+        return self._metadata.fill_item(self._dtype)
+
+    @property
     def closed(self) -> bool:
         return self._core.closed
 

@@ -174,7 +174,10 @@ void TileWriter::put_layer(std::span<const Bytes> tiles, U64 frames) {
   received_bytes_ += frames * tiling_.frame_bytes();
   const bool ends_row = whole && (tail_ + 1) % tiling_.shard_layers() == 0;
   after_layer(tail_ * tiling_.layer_frames() + frames, ends_row);
-  if (!whole) bound_ = received_bytes_ / tiling_.frame_bytes();  // that was the last one
+  if (!whole) {  // that was the last one
+    bound_ = received_bytes_ / tiling_.frame_bytes();
+    put_frames_ = frames;
+  }
   const std::lock_guard state(state_);
   if (whole) head_ = ++tail_;
 }
@@ -231,7 +234,7 @@ void TileWriter::flush_locked(bool is_finished) {
       pending_.clear();
       flushed_frames_ = frames;
     }
-    encoded_frames_ = tail_ * tiling_.layer_frames() + frames;
+    encoded_frames_ = tail_ * tiling_.layer_frames() + std::max(frames, put_frames_);
     commit(encoded_frames_, options_.durability != Durability::None, is_finished);
   } catch (...) {
     note_failure(std::current_exception());

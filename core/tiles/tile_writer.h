@@ -167,6 +167,7 @@ class TileWriter {
   std::uint64_t slab_ = 0, at_ = 0;
   bool has_slab_ = false;
   std::uint64_t flushed_frames_ = 0;  // that the partial layer has been stored with
+  std::uint64_t put_frames_ = 0;      // of a last layer that put_layer() stored
   std::uint64_t bound_ = 0;           // frames
 
   mutable std::mutex state_;

@@ -71,8 +71,9 @@ def test_others_open_a_scale_and_the_group(tmp_path: Path, foreign: Readers) -> 
     frames = camera(6, 50, 70)
     path = tmp_path / "a.zarr"
     with tiles.open(
-        path, "w", shape=(None, 50, 70), dtype="uint16", tile_shape=(2, 16, 16), dimension_names="tyx", scales="auto",
-        units={"y": "micrometer", "x": "micrometer", "t": "second"}, pixel_sizes={"y": 0.5, "x": 0.25},
+        path, "w", shape=(None, 50, 70), dtype="uint16", tile_shape=(2, 16, 16), dimension_names="tyx",
+        scales="auto", units={"y": "micrometer", "x": "micrometer", "t": "second"},
+        pixel_sizes={"y": 0.5, "x": 0.25},
         attrs={"scope": "A"},
     ) as w:  # fmt: skip
         w.append(frames)
@@ -116,8 +117,8 @@ def test_going_on(tmp_path: Path, downsample: str, cut: int, closes: bool) -> No
     frames = camera(13, 30, 36)
     path = tmp_path / "a.zarr"
     w = tiles.open(
-        path, "w", shape=(None, 30, 36), dtype="uint16", tile_shape=(2, 16, 16), dimension_names="tyx", scales=3,
-        downsample=downsample, durability="none",
+        path, "w", shape=(None, 30, 36), dtype="uint16", tile_shape=(2, 16, 16), dimension_names="tyx",
+        scales=3, downsample=downsample, durability="none",
     )  # fmt: skip
     w.append(frames[:cut])
     if closes:
@@ -138,7 +139,8 @@ def test_going_on(tmp_path: Path, downsample: str, cut: int, closes: bool) -> No
 
 def test_wrong_pyramids(tmp_path: Path) -> None:
     options: dict[str, Any] = {
-        "shape": (None, 30, 36), "dtype": "uint16", "tile_shape": (2, 16, 16), "dimension_names": "tyx", "scales": 2,
+        "shape": (None, 30, 36), "dtype": "uint16", "tile_shape": (2, 16, 16), "dimension_names": "tyx",
+        "scales": 2,
     }  # fmt: skip
     for changed, match in (
         ({"dimension_names": "abc"}, "dimension_names of t, c, z, y, x"),

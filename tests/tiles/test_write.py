@@ -366,9 +366,13 @@ def test_metadata_of_strangers(tmp_path: Path) -> None:
         else:
             with pytest.raises(cdd.CddError, match=name):
                 tiles.open(path)
-    for name, value in (("shape", [2**63, 40, 50]), ("shape", [4, -1, 50]), ("shape", []), ("fill_value", "x"),
-                        ("data_type", "r16"), ("new", {}), ("zarr_format", 2), ("node_type", "x"),
-                        ("chunk_grid", {"name": "hilbert"}), ("shape", "x"), ("codecs", []), ("attributes", 3)):  # fmt: skip
+    wrong: list[tuple[str, Any]] = [
+        ("shape", [2**63, 40, 50]), ("shape", [4, -1, 50]), ("shape", []), ("shape", "x"),
+        ("fill_value", "x"),
+        ("data_type", "r16"), ("new", {}), ("zarr_format", 2), ("node_type", "x"), ("codecs", []),
+        ("chunk_grid", {"name": "hilbert"}), ("attributes", 3),
+    ]  # fmt: skip
+    for name, value in wrong:
         (path / "zarr.json").write_text(json.dumps(good | {name: value}))
         with pytest.raises(cdd.CddError):
             tiles.open(path)
