@@ -9,9 +9,10 @@ Each holds the lock of its place, where that is a path, from open() to the end.
 
 import os
 import random
+import threading
 import time
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -68,11 +69,30 @@ def _enter_lock(held: ExitStack, lock: Any, path: str | None) -> None:
     if lock is not None and not isinstance(lock, bool):
         path = os.fspath(lock)
     if path is not None and lock is not False:
-        held.enter_context(_lock(path))
+        held.enter_context(_locked(path))
+
+
+_owners: dict[str, int] = {}  # the thread that has the lock on a path
+
+
+@contextmanager
+def _locked(path: str) -> Iterator[None]:
+    """Holds the lock on a file, as soon as nobody else has it: no thread and no process."""
+    path = str(Path(path).resolve())
+    thread = threading.get_ident()
+    if _owners.get(path) == thread:
+        raise LogicalError(
+            f"this thread is within a transaction already: it would wait for itself, for {path!r}"
+        )
+    with _lock(path):
+        _owners[path] = thread
+        try:
+            yield
+        finally:
+            del _owners[path]
 
 
 def _lock(path: str) -> _cdd.Lock:
-    """The lock on a file, as soon as nobody else has it: no thread and no process."""
     pause = 0.001
     while True:
         try:

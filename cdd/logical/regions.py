@@ -104,25 +104,17 @@ class Layout:
         cells = np.full(sizes, -1, np.int32)
         first = np.stack([of_dim.searchsorted(manifest.lo[:, dim]) for dim, of_dim in enumerate(cuts)], 1)
         last = np.stack([of_dim.searchsorted(manifest.hi[:, dim]) for dim, of_dim in enumerate(cuts)], 1)
-        taken = 0
-        volumes = (last - first).prod(axis=1).tolist()
         for number, (a, b) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
-            cells[tuple(map(slice, a, b))] = number
-            taken += volumes[number]
-        if taken > int((cells >= 0).sum()):
-            self._refuse_overlap(cells, first, last)
+            part = cells[tuple(map(slice, a, b))]
+            if part.max(initial=-1) >= 0:  # so no cell is written twice, whatever a manifest says
+                raise OverlapError(f"regions[{part.max()}] and regions[{number}] overlap")
+            part[...] = number
         if manifest.fill_value is None and manifest.size and (cells < 0).any():
             free = np.argwhere(cells < 0)[0]
             place = tuple(int(of_dim[i]) for of_dim, i in zip(cuts, free, strict=True))
             raise CoverageError(f"no region holds the element {place}, and the manifest has no fill_value")
         self._cuts: list[list[int]] = [of_dim.tolist() for of_dim in cuts]
         self._cells = cells
-
-    def _refuse_overlap(self, cells: Array, first: Array, last: Array) -> None:
-        for number, (a, b) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
-            other = cells[tuple(map(slice, a, b))]
-            if (other != number).any():
-                raise OverlapError(f"regions[{number}] and regions[{other[other != number][0]}] overlap")
 
     def text(self, number: int) -> str:
         """A region for people: [0:512, 0:50, 0:3]."""

@@ -183,6 +183,14 @@ def test_slabs_along_another_dimension_and_cells() -> None:
             logical.Array(base.with_regions(regions(*boxes), member), members={"a": data})
 
 
+def test_regions_that_overlap_many_times_are_refused_at_once() -> None:
+    base = Manifest((2000, 2000), np.dtype("|u1"), (1, 1), (2000, 2000))
+    lines = [logical.Region((i, i), (i + 1, i + 1), "a", (0, 0)) for i in range(0, 2000, 2)]
+    whole = [logical.Region((0, 0), (2000, 2000), "a", (0, 0))] * 60_000
+    with pytest.raises(logical.OverlapError):
+        logical.Array(base.with_regions(lines + whole, (logical.Member("a", "named", (2000, 2000)),)))
+
+
 def test_too_many_cells_and_regions() -> None:
     size = 3000
     base = Manifest((size, size), np.dtype("|u1"), (1, 1), (size, size), fill_value=np.uint8(0))

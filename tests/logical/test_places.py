@@ -134,6 +134,16 @@ def test_plain_zarr_stores(tmp_path: Path, kind: str) -> None:
         assert np.array_equal(logical.open(where)[3:500], BOOKS[3:500])
 
 
+def test_a_transaction_within_another_does_not_wait_for_itself(tmp_path: Path) -> None:
+    of_file(tmp_path / "books.json")
+    with logical.transaction(tmp_path / "books.json") as t:
+        again = logical.transaction(tmp_path / "books.json")
+        with pytest.raises(logical.LogicalError, match="wait for itself"), again:
+            pass
+        t["books"].append(BOOKS[1000:1100])
+    assert logical.open(tmp_path / "books.json").shape == (1100, 50, 3)
+
+
 @needs_zarr
 def test_members_are_plain_zarr_arrays_for_others(tmp_path: Path) -> None:
     tensorstore = pytest.importorskip("tensorstore")

@@ -63,6 +63,28 @@ assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 100
     subprocess.run([sys.executable, "-P", "-c", script], check=True, timeout=120)
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_forked_child_reads_plain_zarr_stores(tmp_path: Path) -> None:
+    zarr = pytest.importorskip("zarr")
+    with logical.transaction(zarr.create_group(tmp_path / "s.zarr")) as t:
+        a = t.create("books", shape=(0, 50, 3), dtype="f4")
+        a.append(BOOKS[:500])
+        a.append(BOOKS[500:1000])
+    script = f"""
+import os, signal, warnings
+warnings.simplefilter("ignore")
+from cdd import logical
+array = logical.open({str(tmp_path / "s.zarr")!r})
+expected = array[400:600].sum()
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    os._exit(array[400:600].sum() == expected)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+"""
+    subprocess.run([sys.executable, "-P", "-c", script], check=True, timeout=120)
+
+
 def test_nothing_is_imported_before_it_is_used(tmp_path: Path) -> None:
     of_file(tmp_path / "books.json")
     script = f"""
