@@ -117,6 +117,9 @@ def collect_licences(packages: list[str], prefix: Path, folder: Path) -> None:
         if not text.exists():
             fail(f"{package} has no {text}: a wheel must have the licences of what it holds")
         shutil.copyfile(text, folder / f"{package}.txt")
+        # Debian's texts name the licences that every system of it has.
+        for name in set(re.findall(r"/usr/share/common-licenses/([\w.+-]*\w)", text.read_text())):
+            shutil.copyfile(Path("/usr/share/common-licenses", name), folder / f"{name}.txt")
     for library in sorted((prefix / "share/licenses").glob("*")):
         texts = [text.read_text() for text in sorted(library.iterdir())]
         (folder / f"{library.name}.txt").write_text("\n".join(texts))
