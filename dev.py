@@ -57,7 +57,7 @@ WHEEL_LIBRARIES = ["libzstd-dev", "liblz4-dev", "librust-blake3-dev", "libxxhash
 LIBRARIES = [*WHEEL_LIBRARIES, "libgtest-dev", "zlib1g-dev"]  # the last are the tests' own
 
 
-BENCHMARKS = ("all", "gather", "kernels", "logical", "long", "read", "size", "tiles", "write")
+BENCHMARKS = ("all", "gather", "kernels", "keys", "logical", "long", "read", "size", "tiles", "write")
 
 # ---------------------------------------------------------------- small things
 

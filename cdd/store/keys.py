@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cdd.dtypes import Array
+from cdd.dtypes import Array, DType
 from cdd.indexing import (
     Cells,
     Numbers,
@@ -22,25 +22,27 @@ from cdd.indexing import (
     row_numbers,
     select,
 )
+from cdd.store.parts import PIECE_BYTES, row_part
 
 _NEAR_BYTES = 1 << 20  # of whole rows: reading parts of them would save less than finding out which
-PIECE_BYTES = 8 << 20  # of rows that are in memory only until the rest of a key is applied to them
 
 _ALL = slice(None)
 
 
 class Rows(NamedTuple):
-    """An array as its rows are read: (numbers, cells) -> array of shape (numbers, *shape of the cells).
+    """An array as its rows are read: take(numbers, cells, out) -> an array of (numbers, *part of a row).
 
-    Numbers are in any order, maybe of negative step, maybe twice.
+    Numbers are in any order, maybe of negative step, maybe twice. `out` is of dtype `item` and long enough,
+    or None.
     """
 
     shape: tuple[int, ...]
-    itemsize: int
-    take: Callable[[range | Array, Cells | None], Array]
+    dtype: DType
+    item: DType
+    take: Callable[[range | Array, Cells | None, Array | None], Array]
 
     def bytes_of(self, numbers: int) -> int:
-        return numbers * math.prod(self.shape[1:]) * self.itemsize
+        return numbers * math.prod(self.shape[1:]) * self.dtype.itemsize
 
 
 def get(rows: Rows, key: Any) -> Any:
@@ -66,13 +68,13 @@ def get(rows: Rows, key: Any) -> Any:
     else:
         return _selected(rows, select(key, rows.shape))
     if len(keys) == 1:
-        block = rows.take(numbers, None)
+        block = rows.take(numbers, None, None)
         return (
             block.reshape(*lead[0].shape, *rows.shape[1:]) if isinstance(lead[0], np.ndarray) else block[lead]
         )
     if rows.bytes_of(len(numbers)) > _NEAR_BYTES:
         return _selected(rows, select(key, rows.shape))
-    return _own(rows.take(numbers, None)[lead + keys[1:]], rows.bytes_of(len(numbers)))
+    return _own(rows.take(numbers, None, None)[lead + keys[1:]], rows.bytes_of(len(numbers)))
 
 
 def _own(found: Any, block_bytes: int) -> Any:
@@ -95,36 +97,37 @@ def _masked(rows: Rows, mask: Array, rest: tuple[Any, ...]) -> Any:
     count = int(np.count_nonzero(mask))
     if count * mask.ndim * mask.itemsize * 8 <= _NEAR_BYTES:
         return _selected(rows, select((mask, *rest), rows.shape))
-    dtype = rows.take(range(0), None).dtype
-    one = np.broadcast_to(np.empty((), dtype), (1,) * mask.ndim + rows.shape[mask.ndim :])
-    out = np.empty((count, *one[(np.ones((1,) * mask.ndim, bool), *rest)].shape[1:]), dtype)
+    one = np.broadcast_to(np.empty((), rows.dtype), (1,) * mask.ndim + rows.shape[mask.ndim :])
+    out = np.empty((count, *one[(np.ones((1,) * mask.ndim, bool), *rest)].shape[1:]), rows.dtype)
     step, done = max(1, PIECE_BYTES // rows.bytes_of(1)), 0
+    piece = np.empty((step, *rows.shape[1:]), rows.item)
     for begin in range(0, len(mask), step):
         some = mask[begin : begin + step]
         if found := int(np.count_nonzero(some)):
-            out[done : done + found] = rows.take(range(begin, begin + len(some)), None)[(some, *rest)]
+            out[done : done + found] = rows.take(range(begin, begin + len(some)), None, piece)[(some, *rest)]
             done += found
     return out
 
 
 def _selected(rows: Rows, selection: Selection) -> Any:
     cells, begins, sizes = _box_of(selection.picks[1:], rows.shape[1:])
-    row_bytes = math.prod(sizes) * rows.itemsize
+    row_bytes = math.prod(sizes) * rows.dtype.itemsize
     count = max(1, PIECE_BYTES // row_bytes)
     if math.prod(selection.counts) == 0:
-        return np.empty(selection.counts, rows.take(range(0), None).dtype)[selection.rest]
+        return np.empty(selection.counts, rows.dtype)[selection.rest]
 
-    def read(part: Selection) -> Any:
+    def read(part: Selection, out: Array | None = None) -> Any:
         rest = part.within((0, *begins), (len(part.picks[0]), *sizes))
-        return rows.take(part.picks[0], cells).reshape(-1, *sizes)[rest]
+        return rows.take(part.picks[0], cells, out).reshape(-1, *sizes)[rest]
 
     thins = not selection.is_basic or _result_items(selection) < math.prod(selection.counts[:1] + sizes)
     pieces = in_pieces(selection, count) if thins else None
     if pieces is None:
         return _own(read(selection), len(selection.picks[0]) * row_bytes)
-    out = np.empty(pieces.flat, rows.take(range(0), None).dtype)
+    out = np.empty(pieces.flat, rows.dtype)
+    piece = np.empty((count, *row_part(rows.shape[1:], cells)), rows.item)
     for part, to in pieces.pieces:
-        out[to] = read(part)
+        out[to] = read(part, piece)
     return out.reshape(pieces.shape)
 
 

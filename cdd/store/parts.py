@@ -12,7 +12,7 @@ from cdd.indexing import Cells, Pick, run_of
 from cdd.out import out_items
 
 Read = Callable[[int, int, Array, Cells], None]  # puts cells of rows or windows [a, b) into an array
-PIECE_BYTES = 8 << 20  # of cells that are in memory only until a pick is applied to them
+PIECE_BYTES = 4 << 20  # of cells that are in memory only until a pick is applied to them
 
 
 def row_part(row_shape: tuple[int, ...], cells: Cells | None) -> tuple[int, ...]:

@@ -109,26 +109,26 @@ class ArrayRows(_cdd.Rows):
     def _fail_unknown(self) -> NoReturn:
         raise ValueError(f"{self._name} has no dtype yet: nothing was appended (refresh() looks again)")
 
-    def _take(self, numbers: range | Array, cells: Cells | None) -> Array:
-        """Rows of these numbers, or the cells of them."""
+    def _take(self, numbers: range | Array, cells: Cells | None, out: Array | None = None) -> Array:
+        """Rows of these numbers, or the cells of them; in `out`, which is long enough, or a new array."""
         dtype = self.dtype
-        shape = row_part(self._row_shape, cells)
         part = () if cells is None else (cells,)
+        if out is None:
+            out = np.empty((len(numbers), *row_part(self._row_shape, cells)), self._item)
+        out = out[: len(numbers)]
         if isinstance(numbers, range) and (abs(numbers.step) == 1 or len(numbers) < 2):
-            out = np.empty((len(numbers), *shape), self._item)
             if numbers:
                 first, last = sorted((numbers[0], numbers[-1]))
                 self._core.read_into(first, last + 1, out, *part)
             return out.view(dtype)[:: -1 if numbers.step < 0 else 1]
-        out = np.empty((len(numbers), 1, *shape), self._item)
         for i in range(0, len(numbers), _GATHER_ROWS):
             piece = np.asarray(numbers[i : i + _GATHER_ROWS], dtype=np.int64)
-            self._core.read_windows(piece, 1, out[i : i + _GATHER_ROWS], *part)
-        return out.view(dtype)[:, 0]
+            self._core.read_windows(piece, 1, out[i : i + _GATHER_ROWS, None], *part)
+        return out.view(dtype)
 
     def _get_any(self, key: Any) -> Any:
         """r[key] for what the core does not take as it is: see _cdd.Rows."""
-        return keys.get(keys.Rows(self.shape, self.dtype.itemsize, self._take), key)
+        return keys.get(keys.Rows(self.shape, self.dtype, self._item, self._take), key)
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
         """All rows. ResourceWarning, once, where that is more than 1 GiB: most who ask do not mean it."""

@@ -10,7 +10,7 @@ import pytest
 import cdd
 
 ROWS, LEVELS = 200_000, 40
-SLACK = 24 << 20  # of pieces, whatever the size of the store
+SLACK = 16 << 20  # of pieces, whatever the size of the store
 
 ALL = slice(None)
 EVEN = np.arange(LEVELS) % 2 == 0
