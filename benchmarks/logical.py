@@ -8,6 +8,7 @@ waits, and TensorStore, by the clock. "beyond" is what the logical array adds to
 """
 
 import asyncio
+import os
 import sys
 import tempfile
 import time
@@ -15,7 +16,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import icechunk
 import numpy as np
 import zarr
 from zarr.storage import LocalStore, WrapperStore
@@ -23,6 +23,9 @@ from zarr.storage import LocalStore, WrapperStore
 import cdd
 from cdd import logical
 from cdd.logical.manifest import ATTRIBUTE
+
+os.environ.setdefault("ICECHUNK_LOG", "error")  # it warns of commits without a lock: there is one
+import icechunk
 
 ROUNDS = 15
 Work = Callable[[], object]

@@ -5,6 +5,7 @@
 2024 lies in a zarr array with blosc, 2025 in one with zstd, and a collector appends 2026 to a .cdd file.
 """
 
+import os
 import tempfile
 import time
 from collections.abc import Callable
@@ -15,6 +16,8 @@ import zarr
 from zarr.codecs import BloscCodec, ZstdCodec
 
 import cdd
+
+os.environ.setdefault("ICECHUNK_LOG", "error")  # it warns of commits without a lock: there is one
 
 DAYS, ROWS = 60, 200  # a year, and a day
 
