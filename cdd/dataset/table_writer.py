@@ -1,6 +1,7 @@
 """The appending side of one table: a tail for each column, kept equally long."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,10 +11,11 @@ from cdd import arguments
 from cdd.dataset import extents as ex
 from cdd.dataset import ops
 from cdd.dataset.category import Categories
+from cdd.dataset.creating import new_table
 from cdd.dataset.errors import ConflictError, OrderError
 from cdd.dataset.flatten import check_dtype, flatten, is_text, row_count
 from cdd.dataset.reading import read_rows
-from cdd.dataset.state import ColumnState, State, TableState, path_of, superchunk_path
+from cdd.dataset.state import State, TableState, path_of, superchunk_path
 from cdd.dataset.superchunk import new_superchunk
 from cdd.dataset.tails import OpenTail, check_id, discard, tails_of, truncated, writer_options
 from cdd.dtypes import Array
@@ -21,8 +23,6 @@ from cdd.store.writer import Writer
 
 if TYPE_CHECKING:
     from cdd.dataset.writer import DatasetWriter
-
-_CLOCKS = "iuM"
 
 
 class TableWriter:
@@ -37,6 +37,7 @@ class TableWriter:
         self._flushed = 0
         self._committed = 0
         self._last: Any = None  # the newest time, as an item of the clock
+        self._flushes = 0  # of these tails
         self._is_uneven = False  # an append failed halfway: rows behind _rows are in some tails
         self._categories: dict[str, Categories] = {}
 
@@ -92,10 +93,13 @@ class TableWriter:
             if rows == 0:
                 return
             coded = {name: self._coded(state, name, array) for name, array in given.items()}
-            self._write(coded, rows)
+            for part in self._periods(state, given, rows):
+                self._write({name: array[part] for name, array in coded.items()}, part.stop - part.start)
             if state.clock is not None:
                 self._last = given[state.clock][-1]
-            self._after_append()
+            limit = self._writer._options.commit_rows
+            if limit is not None and self._rows - self._committed >= limit:
+                self._writer.commit()
 
     def _write(self, given: dict[str, Array], rows: int) -> None:
         if self._is_uneven:
@@ -156,25 +160,48 @@ class TableWriter:
             return array
         return self._categories[name].codes(array)
 
-    def _after_append(self) -> None:
-        limit = self._writer._options.commit_rows
-        if limit is not None and self._rows - self._committed >= limit:
-            self._writer.commit()
+    def _periods(self, state: TableState, given: dict[str, Array], rows: int) -> Iterator[slice]:
+        """The parts of an append between which the clock passes a bound of roll=, with new tails for each."""
+        seconds = self._writer._options.roll_seconds
+        if seconds is None or state.clock is None or state.columns[state.clock].dtype.kind != "M":
+            yield slice(0, rows)
+            return
+        times = given[state.clock]
+        if self._last is not None:
+            times = np.concatenate((np.array([self._last], times.dtype), times))
+        period = times.astype("M8[s]").astype(np.int64) // seconds
+        changes = np.flatnonzero(period[1:] != period[:-1]) + (1 if self._last is None else 0)
+        bounds = [0, *(int(at) for at in changes if at > 0), rows]
+        for start, stop in pairwise(bounds):
+            if start in changes and self._has_rows():
+                self.roll()
+            yield slice(start, stop)
+
+    def _has_rows(self) -> bool:
+        return any(self._rows > tail.begin for tail in self._tails.values())
+
+    def is_due(self) -> bool:
+        """Whether the tails are long enough to be ended."""
+        if self._hidden or not self._has_rows():
+            return False
+        options = self._writer._options
+        sizes = [self._writer._directory.size(tail.path) or 0 for tail in self._tails.values()]
+        least = options.superchunk_bytes
+        if self.is_fragmented():
+            least = min(least, options.tail_bytes)
+        return max(sizes) >= least
+
+    def is_fragmented(self) -> bool:
+        """Whether flushes, each of which ends a chunk, made many chunks of the tails shorter than they need
+        be."""
+        most = max((tail.writer.nchunks for tail in self._tails.values()), default=0)
+        return 2 * self._flushes >= most
 
     # ------------------------------------------------------------ creating
 
     def _create(self, given: dict[str, Array]) -> None:
         """Makes the table, in a commit that names its first tails."""
-        made = TableState(self._clock(given), self._writer._options.order, hidden=self._hidden)
-        for name, array in given.items():
-            options = dict(self._writer._options.columns.get(path_of(self._name, name), {}))
-            codes = options.pop("codes", "uint32")
-            wanted = options.pop("dtype", None)
-            if is_text(array) and array.ndim == 1 and (array.dtype.kind != "O" or len(array)):
-                made.columns[name] = ColumnState(np.dtype(codes), (), options, category="codes")
-                continue
-            dtype = np.dtype(wanted) if wanted is not None else check_dtype(path_of(self._name, name), array)
-            made.columns[name] = ColumnState(dtype, array.shape[1:], options)
+        made = new_table(self._writer._options, self._name, given)
         self._start([*self.create_ops(made)])
 
     def create_ops(self, made: TableState) -> list[ops.Op]:
@@ -202,23 +229,8 @@ class TableWriter:
 
     def _begin(self, rows: int) -> None:
         self._rows = self._flushed = self._committed = rows
+        self._flushes = 0
         self._is_uneven = False
-
-    def _clock(self, given: dict[str, Array]) -> str | None:
-        wanted = self._writer._options.clock_of(self._name)
-        if self._hidden or wanted is None:
-            return None
-        if wanted not in given:
-            if wanted == "time" or (self._name and not isinstance(self._writer._options.clock, Mapping)):
-                return None
-            raise ValueError(f"clock is {wanted!r}, and there is no column of that name: {', '.join(given)}")
-        array = given[wanted]
-        if array.ndim != 1 or array.dtype.kind not in _CLOCKS or array.dtype.itemsize != 8:
-            raise ValueError(
-                f"column {path_of(self._name, wanted)!r} is the clock: int64, uint64 or datetime64 of "
-                f"one item a row, not {arguments.shown(array)}; clock=None for none"
-            )
-        return wanted
 
     def _new_tails(self, state: TableState) -> dict[str, ops.Tail]:
         """Makes and opens a new superchunk for each column; they are in no version yet."""
@@ -355,6 +367,7 @@ class TableWriter:
         return [tail.writer.flush for tail in self._tails.values()]
 
     def flushed(self) -> None:
+        self._flushes += self._rows != self._flushed
         self._flushed = self._rows
 
     def append_ops(self) -> list[ops.Op]:
@@ -378,9 +391,6 @@ class TableWriter:
             self._rows = rows
             self._is_uneven = True
             self.roll()
-
-    def compact(self) -> None:
-        """Nothing yet to be joined."""
 
     def let_go(self) -> None:
         """Closes the tails; what was flushed stays."""

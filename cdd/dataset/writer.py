@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from cdd import arguments
 from cdd.dataset import ops, ops_of_names
+from cdd.dataset.compactor import Compactor
 from cdd.dataset.directory import Directory
 from cdd.dataset.log import Version, version_of
 from cdd.dataset.options import Options
@@ -39,6 +40,7 @@ class DatasetWriter:
         self._state = self._session.newest()
         self._tables: dict[str, TableWriter] = {}
         self._mutex = threading.RLock()
+        self._compactor = Compactor(self)
         self._pool: ThreadPoolExecutor | None = None
         self._closed = False
         self._process = os.getpid()
@@ -83,6 +85,12 @@ class DatasetWriter:
             self._in_threads([job for table in self._tables.values() for job in table.flush_jobs()])
             for table in self._tables.values():
                 table.flushed()
+            for name, table in self._tables.items():
+                if table.is_due():
+                    is_fragmented = table.is_fragmented()
+                    table.roll()
+                    if is_fragmented:
+                        self._compactor.ask(name)
             every = self._options.commit_seconds
             if every is not None and time.monotonic() - self._committed_at >= every:
                 self._commit_rows("")
@@ -179,16 +187,17 @@ class DatasetWriter:
         """Commits what was appended and lets go of all files. A second close does nothing."""
         if self.closed:
             return
-        with self._mutex:
-            try:
+        try:
+            with self._mutex:
                 self.commit()
-                for table in self._tables.values():
-                    table.compact()
-            finally:
+            self._compactor.wait()  # it commits, and needs the mutex
+        finally:
+            with self._mutex:
                 self._let_go()
 
     def _let_go(self) -> None:
         self._closed = True
+        self._compactor.stop()
         for table in self._tables.values():
             table.let_go()
         if self._pool is not None:

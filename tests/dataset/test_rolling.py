@@ -1,0 +1,94 @@
+"""Tails that end and are rewritten: many files, small ones joined, and always the same rows."""
+
+from pathlib import Path
+
+import numpy as np
+
+import cdd.dataset as datasets
+
+
+def test_tails_of_many_flushes_are_rewritten(tmp_path: Path) -> None:
+    random = np.random.default_rng(1)
+    book = random.normal(size=(4000, 10, 2)).astype(np.float32)
+    path = tmp_path / "set"
+    with datasets.open(path, "w", tail_bytes=20_000) as w:
+        follower = None
+        for at in range(0, 4000, 10):
+            w.append(time=np.arange(at, at + 10), ob=book[at : at + 10])
+            w.flush()
+            follower = follower or datasets.open(path)
+            if at % 500 == 0:
+                follower.refresh()
+                assert np.array_equal(follower["ob"][:], book[: at + 10])
+                assert np.array_equal(follower["time"][:], np.arange(at + 10))
+    ds = datasets.open(path)
+    assert np.array_equal(ds["ob"][:], book)
+    ops = [v.op for v in ds.versions(None)]
+    assert ops.count("roll") > 5
+    assert "compact" in ops
+    assert ds["ob"].superchunks < ops.count("roll")
+    assert ds.at(1234) == 1234
+    datasets.expire(path, keep=1)
+    report = datasets.prune(path)
+    assert len(report.deleted) > 5
+    assert datasets.open(path).verify().ok
+    with datasets.open(path, "a") as w:
+        w.append(time=np.arange(4000, 4010), ob=book[:10])
+    assert len(datasets.open(path)) == 4010
+
+
+def test_full_tails_end_too(tmp_path: Path) -> None:
+    with datasets.open(tmp_path / "set", "w", superchunk_bytes=10_000) as w:
+        for i in range(5):
+            w.append(x=np.random.default_rng(i).normal(size=2000))
+            w.flush()
+    ds = datasets.open(tmp_path / "set")
+    assert ds["x"].superchunks in (5, 6)
+    assert np.array_equal(ds["x"][6000:8000], np.random.default_rng(3).normal(size=2000))
+
+
+def test_files_end_at_bounds_of_the_clock(tmp_path: Path) -> None:
+    times = np.arange(0, 80 * 3600, 977).astype("M8[s]")
+    with datasets.open(tmp_path / "set", "w", roll="1D") as w:
+        for at in range(0, len(times), 50):
+            w.append(time=times[at : at + 50], n=np.arange(len(times))[at : at + 50])
+    ds = datasets.open(tmp_path / "set")
+    assert ds["n"].superchunks == 4
+    assert np.array_equal(ds["time"][:], times)
+    assert np.array_equal(ds["n"][:], np.arange(len(times)))
+    ends = np.cumsum(ds["n"]._state.extents[:-1, 2])
+    assert (times[ends].astype("M8[D]") != times[ends - 1].astype("M8[D]")).all()
+
+
+def test_commits_by_themselves(tmp_path: Path) -> None:
+    with datasets.open(tmp_path / "set", "w", commit_every=100) as w:
+        for _ in range(25):
+            w.append(x=np.arange(10))
+    assert [v.rows[""] for v in datasets.open(tmp_path / "set").versions(None)] == [250, 200, 100, 0]
+
+
+def test_long_lists_of_extents_stand_in_pages(tmp_path: Path) -> None:
+    path = tmp_path / "set"
+    with datasets.open(path, "w") as w:
+        w.append(time=np.arange(1000), x=np.zeros(1000))
+    wanted = np.zeros(1000)
+    for i in range(4):
+        with datasets.transaction(path) as t:
+            rows = np.arange(i, 1000, 7)
+            t["x"][rows] = float(i)
+            wanted[rows] = i
+    ds = datasets.open(path)
+    assert np.array_equal(ds["x"][:], wanted)
+    assert len(ds["x"]._state.extents) > 500
+    assert list((path / "meta" / "pages").iterdir())
+    with datasets.open(path, "a") as w:
+        w.append(time=[1000], x=[5.0])
+    with datasets.transaction(path) as t:
+        t.compact()
+    ds = datasets.open(path)
+    assert np.array_equal(ds["x"][:], [*wanted, 5])
+    assert ds["x"].superchunks == 2
+    datasets.expire(path, keep=1)
+    datasets.prune(path, orphans=True)
+    assert not list((path / "meta" / "pages").iterdir())
+    assert len(list((path / "data" / "x").iterdir())) == 2
