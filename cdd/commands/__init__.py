@@ -7,10 +7,10 @@ import sys
 from collections.abc import Sequence
 
 import cdd
-from cdd.commands import looking, rewriting
+from cdd.commands import dataset, looking, rewriting
 from cdd.commands.terminal import Commands, add_threads, complain, is_of_output
 
-GROUPS = (looking, rewriting)
+GROUPS = (looking, rewriting, dataset)
 
 
 def _parser() -> argparse.ArgumentParser:

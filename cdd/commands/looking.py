@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 
 import cdd
-from cdd.commands import logical, tiles
+from cdd.commands import dataset, logical, tiles
 from cdd.commands.terminal import Commands, bytes_text, for_each, natural
 from cdd.store.damage import MAX_CHUNK_BYTES
 from cdd.store.reader import Reader
@@ -35,6 +35,8 @@ def _info(options: argparse.Namespace) -> int:
 def _show(path: str, options: argparse.Namespace) -> bool:
     if tiles.is_tiles(path):
         return tiles.show(path)
+    if dataset.is_dataset(path):
+        return dataset.show(path)
     if logical.is_logical(path):
         return logical.show(path, options)
     with Reader(path, mmap=False) as reader:
@@ -99,6 +101,8 @@ def _verify_one(path: str, options: argparse.Namespace) -> bool:
 
     if tiles.is_tiles(path):
         return tiles.verify(path, options.quiet)
+    if dataset.is_dataset(path):
+        return dataset.verify_one(path, options)
     if logical.is_logical(path):
         return logical.verify_one(path, options)
     report = cdd.verify(path, max_chunk_bytes=options.max_chunk_bytes, progress=show)

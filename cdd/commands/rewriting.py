@@ -3,6 +3,7 @@
 import argparse
 
 import cdd
+from cdd.commands import dataset
 from cdd.commands.terminal import Commands, bytes_text, natural
 from cdd.store.damage import MAX_CHUNK_BYTES
 
@@ -72,6 +73,8 @@ def _truncate(options: argparse.Namespace) -> int:
 
 
 def _compact(options: argparse.Namespace) -> int:
+    if dataset.is_dataset(options.file):
+        return dataset.compact(options.file, options)
     names = ("profile", "codec", "zstd_level", "chunk_bytes", "chunk_rows", "overwrite")
     before, after = cdd.compact(
         options.file, options.output, **{name: getattr(options, name) for name in names}

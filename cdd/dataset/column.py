@@ -100,6 +100,11 @@ class Column(ArrayRows):
         """Whether the dataset was closed."""
         return self._core.closed
 
+    @property
+    def fragments(self) -> int:
+        """Of how many runs of rows in superchunks it consists."""
+        return len(self._state.extents)
+
     def __repr__(self) -> str:
         if self.closed:
             return f"<cdd.dataset.Column {self._full_name!r}, closed>"

@@ -1,0 +1,65 @@
+"""python -m cdd on datasets."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cdd.dataset as datasets
+
+
+def cdd(*arguments: object) -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "cdd", *map(str, arguments)], capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    with datasets.open(tmp_path / "set", "w") as w:
+        w.append(time=np.arange(100), price=np.arange(100) / 2)
+        w["trades"].append(size=np.arange(7))
+        w.commit("first")
+    for i in range(3):
+        with datasets.transaction(tmp_path / "set", f"change {i}") as t:
+            t["price"][i * 20] = 0.25
+    return tmp_path / "set"
+
+
+def test_looking(path: Path) -> None:
+    status, text = cdd("info", path)
+    assert status == 0
+    assert "100 rows, clock time" in text
+    assert "price: (100,) float64, 4 superchunks" in text
+    status, text = cdd("versions", path, "--last", 2)
+    assert [line.split()[0] for line in text.splitlines()] == ["6", "5"]
+    assert "change 2" in text
+    status, text = cdd("verify", path)
+    assert status == 0
+    assert text.count("ok, ") == 3
+    (path / "data" / "price" / "__2__.cdd").unlink()
+    status, text = cdd("verify", path)
+    assert status == 1
+    assert "price: superchunk 2, data/price/__2__.cdd: it is missing" in text
+
+
+def test_tag_expire_prune_compact(path: Path) -> None:
+    assert cdd("tag", path, "paper", "--version", 3) == (0, f"{path}: paper is version 3\n")
+    status, text = cdd("expire", path, "--keep", 1)
+    assert (status, text) == (0, f"{path}: 3 versions are kept\n")
+    status, text = cdd("compact", path)
+    assert status == 0
+    assert "files written" in text
+    assert datasets.open(path)["price"].fragments < 7
+    status, text = cdd("prune", path, "--orphans")
+    assert status == 0
+    assert "deleted" in text
+    assert len(datasets.open(path, as_of="paper")) == 100
+    assert cdd("tag", path, "paper", "--delete")[0] == 0
+    status, text = cdd("tag", path, "late", "--version", 3)
+    assert status == 1
+    assert "expired" in text
+    assert cdd("versions", path / "nothing")[0] == 1
