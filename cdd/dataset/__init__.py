@@ -13,8 +13,11 @@ open           a Dataset or a DatasetWriter
 transaction    changes rows, columns, attributes; joins what is small; commits all of it as one version
 expire, prune  let go of old versions, and of their files
 tag, untag     name a version, so that it is kept
+adopt          makes a dataset of single files
+columns_of     the columns of a DataFrame or an Arrow table, for append()
 """
 
+from cdd.dataset.adopting import adopt
 from cdd.dataset.column import Column
 from cdd.dataset.directory import Directory, LocalDirectory, MemoryDirectory
 from cdd.dataset.errors import (
@@ -24,6 +27,7 @@ from cdd.dataset.errors import (
     VersionExpiredError,
     VersionNotFoundError,
 )
+from cdd.dataset.frames import columns_of
 from cdd.dataset.log import Version
 from cdd.dataset.opened import Dataset
 from cdd.dataset.opening import open
@@ -50,6 +54,8 @@ __all__ = [
     "Version",
     "VersionExpiredError",
     "VersionNotFoundError",
+    "adopt",
+    "columns_of",
     "expire",
     "open",
     "prune",

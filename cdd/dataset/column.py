@@ -13,6 +13,7 @@ from cdd.dataset.state import ColumnState, folder_of, path_of
 from cdd.dtypes import Array, DType, buffer_dtype, code_of
 from cdd.progress import Progress
 from cdd.store.rows import ArrayRows
+from cdd.store.writer import Writer
 
 if TYPE_CHECKING:
     from cdd.dataset.opened import Dataset
@@ -99,6 +100,36 @@ class Column(ArrayRows):
     def closed(self) -> bool:
         """Whether the dataset was closed."""
         return self._core.closed
+
+    # ------------------------------------------------------------ texts
+
+    @property
+    def is_text(self) -> bool:
+        """Whether its rows are codes of texts."""
+        return self._state.category is not None
+
+    @property
+    def categories(self) -> list[str]:
+        """The texts that its codes stand for, in the order of the codes. TypeError for other columns."""
+        if not self.is_text:
+            raise TypeError(f"column {self._full_name!r} holds {self._dtype}, no texts")
+        return self._dataset._texts(self._table, self._key)
+
+    def text(self, start: int = 0, stop: int | None = None) -> list[str]:
+        """Rows [start, stop) as texts."""
+        known = self.categories
+        codes = self.read(start, stop)
+        if len(codes) and int(codes.max()) >= len(known):
+            raise _cdd.FormatError(
+                f"column {self._full_name!r} has code {int(codes.max())}, and only {len(known)} texts"
+            )
+        return [known[code] for code in codes.tolist()]
+
+    def save(self, path: Any, **options: Any) -> None:
+        """Writes all rows as a single file, as cdd.save(path, rows) does, block by block."""
+        with Writer(path, dtype=self._dtype, row_shape=self._row_shape, visible="close", **options) as writer:
+            for _, block in self.iter_chunks():
+                writer.append(block)
 
     @property
     def fragments(self) -> int:

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from cdd import arguments
 from cdd.dataset.flatten import check_dtype, is_text
 from cdd.dataset.options import Options
 from cdd.dataset.state import ColumnState, TableState, path_of
-from cdd.dtypes import Array
+from cdd.dtypes import Array, DType
 
 _CLOCKS = "iuM"
 
@@ -37,10 +36,15 @@ def clock_of(options: Options, name: str, given: dict[str, Array]) -> str | None
         if wanted == "time" or (name and not isinstance(options.clock, Mapping)):
             return None
         raise ValueError(f"clock is {wanted!r}, and there is no column of that name: {', '.join(given)}")
-    array = given[wanted]
-    if array.ndim != 1 or array.dtype.kind not in _CLOCKS or array.dtype.itemsize != 8:
-        raise ValueError(
-            f"column {path_of(name, wanted)!r} is the clock: int64, uint64 or datetime64 of "
-            f"one item a row, not {arguments.shown(array)}; clock=None for none"
-        )
+    check_clock(name, wanted, given[wanted].dtype, given[wanted].ndim - 1)
     return wanted
+
+
+def check_clock(table: str, name: str, dtype: DType, ndim: int) -> None:
+    """Raises ValueError for rows that cannot be times."""
+    if ndim != 0 or dtype.kind not in _CLOCKS or dtype.itemsize != 8:
+        rows = f"{ndim}-dimensional rows of {dtype}" if ndim else str(dtype)
+        raise ValueError(
+            f"column {path_of(table, name)!r} is the clock: int64, uint64 or datetime64 of one item a row, "
+            f"not {rows}; clock=None for none"
+        )

@@ -8,11 +8,13 @@ from typing import Any, Self
 
 from cdd import _cdd, arguments
 from cdd.dataset import extents as ex
+from cdd.dataset.category import BYTES, ENDS, hidden_tables, texts_of
 from cdd.dataset.checking import DatasetReport, verify
 from cdd.dataset.column import Column
 from cdd.dataset.directory import Directory, LocalDirectory
 from cdd.dataset.errors import DatasetError
 from cdd.dataset.log import Version, version_of
+from cdd.dataset.nested import group_of
 from cdd.dataset.session import Session, read_id
 from cdd.dataset.state import (
     ColumnState,
@@ -81,7 +83,7 @@ class Dataset(Table):
             if name:
                 view = self._tables.setdefault(name, Table(self, name))
             for key, column in table.columns.items():
-                if self._wanted is not None and path_of(name, key) not in self._wanted:
+                if self._wanted is not None and not table.hidden and path_of(name, key) not in self._wanted:
                     continue
                 shown = view._columns.get(key)
                 if shown is None or shown.dtype != column.dtype or shown._row_shape != column.row_shape:
@@ -131,6 +133,8 @@ class Dataset(Table):
             raise TypeError(f"a column is asked for by its name, not by {arguments.shown(name)}")
         if name in self._columns:
             return self._columns[name]
+        if (group := group_of(self, name)) is not None:
+            return group
         table, column = locate(self._state, name)
         view = self if not table else self._tables[table]
         if column is None:
@@ -184,6 +188,13 @@ class Dataset(Table):
         return verify(self, progress)
 
     # ------------------------------------------------------------ files
+
+    def _texts(self, table: str, name: str) -> list[str]:
+        """The texts of a category column, all that are there: codes of older versions know only the first."""
+        data, ends = (self._tables.get(hidden) for hidden in hidden_tables(table, name))
+        if data is None or ends is None:
+            raise _cdd.FormatError(f"column {path_of(table, name)!r} has codes, and no texts")
+        return texts_of(data[BYTES][:], ends[ENDS][:])
 
     def _allowed(self, name: str, state: ColumnState) -> dict[int, str]:
         """Paths of superchunks that lie elsewhere, where that is below a folder that is allowed."""

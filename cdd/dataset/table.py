@@ -8,6 +8,7 @@ import numpy.typing as npt
 from cdd import arguments
 from cdd.dataset.column import Column
 from cdd.dataset.errors import DatasetError
+from cdd.dataset.nested import group_of
 from cdd.dataset.state import TableState, shown_names
 from cdd.dataset.times import asof, at, between
 from cdd.dataset.windows import read_windows
@@ -69,6 +70,9 @@ class Table:
         found = self._columns.get(name)
         if found is not None:
             return found
+        group = group_of(self, name)
+        if group is not None:
+            return group
         raise KeyError(f"there is no column {name!r}: {shown_names(self._columns)}")
 
     def __repr__(self) -> str:
@@ -81,6 +85,22 @@ class Table:
         """Rows [start, stop) of several columns, all of them by default, as {name: array}."""
         names = self._chosen(columns)
         return {name: self._columns[name].read(start, stop) for name in names}
+
+    def to_pandas(
+        self, start: int = 0, stop: int | None = None, *, columns: Sequence[str] | None = None
+    ) -> Any:
+        """Rows [start, stop) as a pandas DataFrame whose index is the clock. Of wider columns each item is a
+        column of its own, named "ob.0.1"; texts are texts."""
+        from cdd.dataset.frames import to_pandas
+
+        return to_pandas(self, start, stop, self._chosen(columns))
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
+        """All rows for pyarrow.table(ds), polars.from_arrow(ds) and others, in batches of some MB that are
+        read as they are asked for; columns as in to_pandas()."""
+        from cdd.dataset.frames import arrow_stream
+
+        return arrow_stream(self)
 
     def read_windows(
         self,
