@@ -22,6 +22,7 @@ from cdd.store.reader import Reader
 from cdd.store.writer import Writer
 
 PACK = 1024  # records of a pack
+HIDDEN = (".values", ".ends")  # how names of tables end that hold the texts of category columns
 FIRST: dict[str, Any] = {
     "version": 0,
     "id": "",
@@ -62,7 +63,7 @@ def version_of(record: dict[str, Any]) -> Version:
     return Version(
         record["version"],
         np.datetime64(record["time"], "ns"),
-        dict(record["rows"]),
+        {name: rows for name, rows in record["rows"].items() if not name.endswith(HIDDEN)},
         record["message"],
         record["op"],
     )

@@ -14,6 +14,7 @@ from cdd.dataset.category import Categories
 from cdd.dataset.creating import new_table
 from cdd.dataset.errors import ConflictError, OrderError
 from cdd.dataset.flatten import check_dtype, flatten, is_text, row_count
+from cdd.dataset.log import HIDDEN
 from cdd.dataset.reading import read_rows
 from cdd.dataset.state import State, TableState, path_of, superchunk_path
 from cdd.dataset.superchunk import new_superchunk
@@ -78,6 +79,10 @@ class TableWriter:
             if not given:
                 raise ValueError("append takes the rows of all columns, by name; none was given")
             rows = row_count(given)
+            if self._name.endswith(HIDDEN) and not self._hidden:
+                raise ValueError(
+                    f"{self._name!r} cannot be the name of a table: texts are kept by such names"
+                )
             if self._state is None:
                 self._writer._state = self._writer._session.newest(self._writer._state.number)
             if self._state is None:

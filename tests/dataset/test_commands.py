@@ -63,3 +63,10 @@ def test_tag_expire_prune_compact(path: Path) -> None:
     assert status == 1
     assert "expired" in text
     assert cdd("versions", path / "nothing")[0] == 1
+
+
+def test_the_example_runs() -> None:
+    example = Path(__file__).parent.parent.parent / "examples" / "python" / "dataset.py"
+    done = subprocess.run([sys.executable, "-P", str(example)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "row 1,005 is 0.0 now" in done.stdout
