@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from cdd import arguments
 from cdd.dataset import extents as ex
 from cdd.dataset import ops
 from cdd.dataset.category import Categories
 from cdd.dataset.creating import new_table
-from cdd.dataset.errors import ConflictError, OrderError
-from cdd.dataset.flatten import check_dtype, flatten, is_text, row_count
+from cdd.dataset.errors import ConflictError
+from cdd.dataset.flatten import flatten, row_count
 from cdd.dataset.log import HIDDEN
 from cdd.dataset.reading import read_rows
+from cdd.dataset.row_checks import check_order, check_rows
 from cdd.dataset.state import State, TableState, path_of, superchunk_path
 from cdd.dataset.superchunk import new_superchunk
 from cdd.dataset.tails import OpenTail, check_id, discard, tails_of, truncated, writer_options
@@ -93,8 +93,8 @@ class TableWriter:
             self.need_tails()
             state = self._state
             assert state is not None
-            self._check(state, given)
-            self._check_order(state, given)
+            check_rows(self._name, state, given)
+            check_order(self._name, state, given, self._last)
             if rows == 0:
                 return
             coded = {name: self._coded(state, name, array) for name, array in given.items()}
@@ -116,49 +116,6 @@ class TableWriter:
             self._is_uneven = True  # until a roll ends the tails where they were
             raise
         self._rows += rows
-
-    def _check(self, state: TableState, given: dict[str, Array]) -> None:
-        missing = [name for name in state.columns if name not in given]
-        unknown = [name for name in given if name not in state.columns]
-        if missing or unknown:
-            what = f"{missing[0]!r} is missing" if missing else f"{unknown[0]!r} is unknown"
-            table = f"table {self._name!r}" if self._name else "the dataset"
-            raise ValueError(f"{table} has the columns {', '.join(state.columns)}: {what}")
-        for name, array in given.items():
-            column = state.columns[name]
-            if column.category is not None:
-                if array.ndim != 1 or not (is_text(array) or len(array) == 0):
-                    raise TypeError(
-                        f"column {path_of(self._name, name)!r} takes texts, not {arguments.shown(array)}"
-                    )
-                continue
-            if array.shape[1:] != column.row_shape:
-                raise ValueError(
-                    f"column {path_of(self._name, name)!r} has rows of shape {column.row_shape}, not "
-                    f"{array.shape[1:]}"
-                )
-            if check_dtype(path_of(self._name, name), array) != column.dtype:
-                raise ValueError(
-                    f"column {path_of(self._name, name)!r} is {column.dtype}, the rows are {array.dtype}"
-                )
-
-    def _check_order(self, state: TableState, given: dict[str, Array]) -> None:
-        if state.clock is None or state.order == "any":
-            return
-        times = given[state.clock]
-        where = f"column {path_of(self._name, state.clock)!r}"
-        if times.dtype.kind == "M" and np.isnat(times).any():
-            raise ValueError(
-                f"{where} is the clock: row {int(np.isnat(times).argmax())} of the append is NaT"
-            )
-        if self._last is not None:
-            times = np.concatenate((np.array([self._last], times.dtype), times))
-        back = times[1:] <= times[:-1] if state.order == "strict" else times[1:] < times[:-1]
-        if back.any():
-            at = int(back.argmax())
-            row = at + 1 if self._last is None else at
-            does = "does not go on" if state.order == "strict" else "goes back"
-            raise OrderError(f"{where} {does} in row {row} of the append: {times[at + 1]} after {times[at]}")
 
     def _coded(self, state: TableState, name: str, array: Array) -> Array:
         if state.columns[name].category is None:

@@ -42,9 +42,8 @@ def main() -> None:
             f"4,096 windows of 64 rows, 3 columns: {time.perf_counter() - begin:.3f} s, {windows['ob'].shape}"
         )
         noon = times[ROWS // 2]
-        print(
-            f"at {noon}: row {ds.at(noon):,}; the minute after it has {len(ds['ob'][ds.between(noon, noon + 60_000)]):,} rows"
-        )
+        minute = ds["ob"][ds.between(noon, noon + 60_000)]
+        print(f"at {noon}: row {ds.at(noon):,}; the minute after it has {len(minute):,} rows")
         joined = ds.asof("trades")
         print(f"row 1,234 is joined with trade {joined[1234]}, a {ds['trades']['side'].text()[joined[1234]]}")
 
