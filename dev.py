@@ -325,7 +325,7 @@ def fuzz(options: argparse.Namespace) -> None:
 
 def soak(options: argparse.Namespace) -> None:
     build(options)
-    need_venv("test")
+    need_venv("test", "logical")
     run_soak(options.minutes, VENV_PYTHON)
 
 

@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import replace as replaced
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -57,37 +57,33 @@ def rows_of(rows: Any, shape: tuple[int, ...] | None, dtype: DType, ndim: int = 
     return rows
 
 
-def new_member(
-    array: "WritableArray",
-    rows: Any,
-    start: int,
-    codec: Any,
-    chunks: tuple[int, ...] | None,
-    shards: tuple[int, ...] | None,
-    path: Any,
-) -> Member:
+class Storing(TypedDict, total=False):
+    """How a new member is stored; WritableArray.append() says what each is."""
+
+    chunks: tuple[int, ...] | None
+    shards: tuple[int, ...] | None
+    path: str | os.PathLike[str] | None
+    options: Mapping[str, Any] | None
+
+
+def new_member(array: "WritableArray", rows: Any, start: int, codec: Any, **how: Unpack[Storing]) -> Member:
     """A member that holds rows[start:]."""
     group = array._reading.places.group
     if codec is None:
         codec = "cdd" if group is None else {}
+    of_zarr, of_cdd = ("chunks", "shards"), ("path", "options")
+    for name in of_zarr if codec == "cdd" else of_cdd:
+        if how.get(name) is not None:
+            raise TypeError(
+                f"{name}= is {'of zarr arrays' if codec == 'cdd' else 'of .cdd files'}, codec is {codec!r}"
+            )
     if codec == "cdd":
-        codec = {"codec": "cdd"}
+        return _new_cdd(array, rows, start, dict(how.get("options") or {}), how.get("path"))
     if not isinstance(codec, Mapping):
         raise TypeError(f'codec is None, "cdd" or a mapping of options, not {arguments.shown(codec)}')
-    if codec.get("codec") == "cdd":
-        if chunks is not None or shards is not None:
-            raise TypeError(
-                "chunks and shards are of zarr arrays; options of .cdd files are in the codec's mapping"
-            )
-        options = {name: value for name, value in codec.items() if name not in ("codec", "cdd_codec")}
-        if "cdd_codec" in codec:
-            options["codec"] = codec["cdd_codec"]
-        return _new_cdd(array, rows, start, options, path)
-    if path is not None:
-        raise TypeError('path is of a .cdd file: codec="cdd"')
     if group is None:
         raise LogicalError('a JSON file has no zarr group: codec="cdd" makes a .cdd file')
-    return _new_zarr(array, rows, start, dict(codec), chunks, shards)
+    return _new_zarr(array, rows, start, dict(codec), how.get("chunks"), how.get("shards"))
 
 
 def _new_zarr(

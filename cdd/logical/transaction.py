@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ import numpy.typing as npt
 from cdd import arguments
 from cdd.attrs import encoded
 from cdd.dtypes import code_of, named
+from cdd.logical.adding import Storing
 from cdd.logical.backends import Backend, backend_of
 from cdd.logical.errors import ConflictError, LogicalError
 from cdd.logical.manifest import Manifest, checked_json, read
@@ -237,14 +238,14 @@ def append(
     two_commits: bool = False,
     allow: Iterable[str | os.PathLike[str]] = (),
     lock: bool | str | os.PathLike[str] | None = None,
-    **options: Any,
+    **how: Unpack[Storing],
 ) -> str | None:
     """Appends rows to one array in a transaction of its own, again at the new end where another came first.
 
     retries      how often; then the last ConflictError is raised
     two_commits  write the member in a commit before, which no other commit is in the way of, so that only the
                  manifest is written again: for large uploads to a repository
-    options      of WritableArray.append(): chunks, shards, path
+    chunks, shards, path, options   as of WritableArray.append()
 
     Returns the version, as Transaction.version. Where the process ends between two commits, check() shows the
     member, prune() deletes it.
@@ -254,13 +255,13 @@ def append(
     made = None
     if two_commits:
         with transaction(where, f"{text}: member", branch=branch, allow=allow, lock=lock) as t:
-            made = t[name].prepare(rows, codec, **options)
+            made = t[name].prepare(rows, codec, **how)
     for left in range(retries, -1, -1):
         t = transaction(where, text, branch=branch, allow=allow, lock=lock)
         try:
             with t:
                 if made is None:
-                    t[name].append(rows, codec, **options)
+                    t[name].append(rows, codec, **how)
                 else:
                     t[name].append_prepared(made)
         except ConflictError:

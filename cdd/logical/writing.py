@@ -1,7 +1,7 @@
 """WritableArray: a logical array within a transaction. Nothing of it is seen by readers before the commit."""
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +10,7 @@ from cdd import arguments
 from cdd.attrs import encoded
 from cdd.indexing import select
 from cdd.logical import adding, pinning, virtual
+from cdd.logical.adding import Storing
 from cdd.logical.array import Array
 from cdd.logical.errors import (
     AlignmentError,
@@ -141,22 +142,15 @@ class WritableArray(Array):
 
     # ------------------------------------------------------------ regions
 
-    def append(
-        self,
-        rows: Any,
-        codec: Any = None,
-        *,
-        chunks: tuple[int, ...] | None = None,
-        shards: tuple[int, ...] | None = None,
-        path: str | os.PathLike[str] | None = None,
-    ) -> None:
+    def append(self, rows: Any, codec: Any = None, **how: Unpack[Storing]) -> None:
         """Appends rows as a new region, in a member of their own.
 
         rows     an array of shape (n, *shape[1:]), or what has shape, dtype and []; copied in blocks
         codec    None: zarr's default; a mapping with what zarr's create_array takes (compressors, filters,
-                 serializer, ...); or "cdd", or a mapping {"codec": "cdd", ...} with options of cdd.open(path,
-                 "w"): a .cdd file, at `path` or in the folder of members. Without zarr it is "cdd"
+                 serializer, ...); or "cdd": a .cdd file. Without zarr it is "cdd"
         chunks, shards   of the zarr array; by default the logical array's chunks, and none
+        path, options    of the .cdd file: where it goes, by default the folder of members; and a mapping of
+                 what cdd.open(path, "w") takes, {"profile": "dense"} say
 
         The region begins at the end. Where that is not on the grid, rows up to the grid go to the last member
         first, if that is a zarr array that this region ends; else AlignmentError. Rows must cast by
@@ -167,7 +161,7 @@ class WritableArray(Array):
         if done == source.shape[0]:
             return
         self._check_end()
-        member = adding.new_member(self, source, done, codec, chunks, shards, path)
+        member = adding.new_member(self, source, done, codec, **how)
         self._add_rows(member, 0, source.shape[0] - done)
 
     def _check_end(self) -> None:
@@ -224,12 +218,10 @@ class WritableArray(Array):
         """
         virtual.append(self, path, rows, offset)
 
-    def prepare(self, rows: Any, codec: Any = None, **options: Any) -> Member:
+    def prepare(self, rows: Any, codec: Any = None, **how: Unpack[Storing]) -> Member:
         """The first half of an append in two commits: writes the member, which no manifest names yet."""
         source = adding.rows_of(rows, self.shape, self.dtype)
-        member = adding.new_member(
-            self, source, 0, codec, options.get("chunks"), options.get("shards"), options.get("path")
-        )
+        member = adding.new_member(self, source, 0, codec, **how)
         self._transaction._keep(self.name)
         return member
 
@@ -286,10 +278,7 @@ class WritableArray(Array):
         lo: tuple[int, ...],
         values: Any,
         codec: Any = None,
-        *,
-        chunks: tuple[int, ...] | None = None,
-        shards: tuple[int, ...] | None = None,
-        path: str | os.PathLike[str] | None = None,
+        **how: Unpack[Storing],
     ) -> None:
         """Adds a region for a box that no region holds: for arrays with a fill value. Options as append()."""
         source = adding.rows_of(values, None, self.dtype, self.ndim)
@@ -299,19 +288,11 @@ class WritableArray(Array):
         region = Region(begin, hi, name, (0,) * self.ndim)
         dummy = Member(name, "named", tuple(source.shape))
         self.manifest.with_regions([*self.regions, region], (*self.manifest.members, dummy))  # the bounds
-        member = adding.new_member(self, source, 0, codec, chunks, shards, path)
+        member = adding.new_member(self, source, 0, codec, **how)
         regions = [*self.regions, region._replace(member=member.name)]
         self._change(self.manifest.with_regions(regions, (*self.manifest.members, member)))
 
-    def replace(
-        self,
-        region: Any,
-        codec: Any = None,
-        *,
-        chunks: tuple[int, ...] | None = None,
-        shards: tuple[int, ...] | None = None,
-        path: str | os.PathLike[str] | None = None,
-    ) -> None:
+    def replace(self, region: Any, codec: Any = None, **how: Unpack[Storing]) -> None:
         """Moves a region to a new member: another codec, or codec="cdd" for a .cdd file. Options as append().
 
         region is one of `regions`, or its number there. The rows are copied in blocks and stay what they are.
@@ -321,7 +302,7 @@ class WritableArray(Array):
         number, found = self._find(region)
         box = [range(lo, hi) for lo, hi in zip(found.lo, found.hi, strict=True)]
         view = adding.Box(self._reading, box)
-        member = adding.new_member(self, view, 0, codec, chunks, shards, path)
+        member = adding.new_member(self, view, 0, codec, **how)
         regions = self.regions
         regions[number] = Region(found.lo, found.hi, member.name, (0,) * self.ndim)
         self._use(regions, (*self.manifest.members, member))

@@ -16,7 +16,7 @@ def of_file(path: Path, rows: int = 1000, **options: Any) -> logical.Array:
     with logical.transaction(path, create=True) as t:
         a = t.create(path.stem, shape=(0, 50, 3), dtype="f4", **options)
         a.append(BOOKS[: rows // 2])
-        a.append(BOOKS[rows // 2 : rows], codec={"codec": "cdd", "profile": "dense"})
+        a.append(BOOKS[rows // 2 : rows], codec="cdd", options={"profile": "dense"})
     return logical.open(path)
 
 

@@ -19,7 +19,7 @@ def test_replacing(tmp_path: Path) -> None:
     with logical.transaction(where, "to cdd") as t:
         old = {member.name for member in t["books"].manifest.members}
         t["books"].replace(0, codec="cdd")
-        t["books"].replace(1, codec={"codec": "cdd", "profile": "dense"})
+        t["books"].replace(1, codec="cdd", options={"profile": "dense"})
         assert np.array_equal(t["books"][:], BOOKS[:1024])
     array = logical.open(where)
     assert np.array_equal(array[:], BOOKS[:1024])
