@@ -95,6 +95,7 @@ void Journal::begin(std::uint64_t bound, std::uint32_t fingerprint) {
   put_header(header_, bytes_.data());
   file_->truncate(0);
   file_->write_at(0, Bytes(bytes_));
+  file_->sync();  // records without a header would look like damage
   end_ = kHeaderBytes;
   found_.reset();
 }

@@ -53,7 +53,7 @@ class Journal {
   // Something was there that is no journal: not one that was begun and cut off.
   bool is_damaged() const noexcept { return is_damaged_; }
 
-  // Begins anew, with fresh random bytes and no records.
+  // Begins anew, with fresh random bytes and no records; durable on return.
   void begin(std::uint64_t bound, std::uint32_t fingerprint);
   // Goes on behind the whole records that were found.
   void go_on(std::uint64_t bound);

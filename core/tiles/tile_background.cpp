@@ -70,11 +70,13 @@ void TileWriter::after_layer(U64 frames, bool ends_row) {
   }();
   const bool always = options_.durability == Durability::Always;
   if (!always && !ends_row && since < kCommitEvery && (!is_last || since < kCommitIdleEvery)) return;
-  const bool durable = always || options_.durability == Durability::Batch;
+  // A row that is finished leaves the journal, so that it must be there whatever comes.
+  const bool durable = always || options_.durability == Durability::Batch ||
+                       (ends_row && options_.durability != Durability::None);
   commit(frames, durable, ends_row);
   if (!ends_row) return;
+  journal_->clear();
   shards_.leave_row();
-  synced([&] { journal_->clear(); });
 }
 
 // Order matters: bytes, then the journal that names them, then what readers look at. Where the index stands
@@ -83,9 +85,10 @@ void TileWriter::commit(U64 frames, bool durable, bool is_finished) {
   const Stopwatch watch(commit_ns_);
   if (durable) {
     synced([&] { shards_.sync(); });
+    synced([&] { journal_->sync(); });
+    // After the sync: it must never be there without what it vouches for. Without it that is read again.
     const JournalRecord checkpoint{JournalRecord::kCheckpoint, frames, 0, 0, 0};
     journal_->append(std::span<const JournalRecord>(&checkpoint, 1));
-    synced([&] { journal_->sync(); });
     durable_frames_ = frames;
   }
   shards_.write_indexes(is_finished);

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <limits>
 #include <map>
+#include <optional>
 
 #include "core/simd/crc32c.h"
 #include "core/threads/for_each.h"
@@ -31,15 +32,24 @@ struct Candidate {
   ShardEntry entry;
   U64 frames = 0;
   std::uint32_t check = 0;
-  bool is_proved = false;  // a checkpoint came after it, or an index names it
+  bool is_proved = false;    // a checkpoint came after it, or the array was closed
+  bool is_of_index = false;  // which has no check of its bytes
 };
+
+// The last statement of how many frames are durable; none without one.
+std::optional<U64> checkpoint_of(const std::vector<JournalRecord>& records) {
+  const auto found = std::find_if(records.rbegin(), records.rend(), [](const JournalRecord& record) {
+    return record.tile == JournalRecord::kCheckpoint;
+  });
+  return found == records.rend() ? std::nullopt : std::optional(found->offset);
+}
 
 class Row {
  public:
-  Row(const ShardWriter& shards, const Tiling& tiling, U64 row)
-      : shards_(shards), tiling_(tiling), row_(row) {}
+  Row(const ShardWriter& shards, const Tiling& tiling, U64 row, bool has_check)
+      : shards_(shards), tiling_(tiling), row_(row), has_check_(has_check) {}
 
-  void add_index(U64 readable_frames);
+  void add_index(U64 readable_frames, U64 proved_frames);
   void add_records(const std::vector<JournalRecord>& records);
   // Of the tiles of a layer that are there, the frames that all have; their entries.
   U64 find(U64 layer, std::vector<ShardEntry>& entries) const;
@@ -50,11 +60,12 @@ class Row {
   const ShardWriter& shards_;
   const Tiling& tiling_;
   const U64 row_;
+  const bool has_check_;                              // behind each tile's bytes
   std::map<U64, std::vector<Candidate>> candidates_;  // by tile of the array
 };
 
 // Before the journal's: what an index names was there before, and is whole.
-void Row::add_index(U64 readable_frames) {
+void Row::add_index(U64 readable_frames, U64 proved_frames) {
   const U64 tiles = tiling_.layer_tiles();
   std::vector<std::vector<ShardEntry>> indexes;
   for (U64 s = 0; s < tiling_.row_shards(); ++s) indexes.push_back(shards_.read_index(s));
@@ -71,7 +82,7 @@ void Row::add_index(U64 readable_frames) {
       const ShardEntry entry =
           has_file ? index[static_cast<std::size_t>(i * tiling_.shard_layer_tiles() + place.slot)]
                    : ShardEntry{};
-      candidates_[layer * tiles + t].push_back({entry, frames, 0, true});
+      candidates_[layer * tiles + t].push_back({entry, frames, 0, first + frames <= proved_frames, true});
     }
   }
 }
@@ -88,12 +99,12 @@ void Row::add_records(const std::vector<JournalRecord>& records) {
     if (record.tile < first || record.tile - first >= count || record.frames > tiling_.layer_frames())
       continue;
     candidates_[record.tile].push_back(
-        {{record.offset, record.bytes}, record.frames, record.check, i < proved});
+        {{record.offset, record.bytes}, record.frames, record.check, i < proved, false});
   }
 }
 
 bool Row::holds(U64 tile, const Candidate& candidate) const {
-  if (candidate.entry.is_absent()) return true;
+  if (candidate.entry.is_absent()) return candidate.is_proved || !candidate.is_of_index;
   const U64 shard = tiling_.place_of(tile % tiling_.layer_tiles()).shard;
   U64 end = 0;
   if (!checked_add(candidate.entry.offset, candidate.entry.bytes, &end) || end > shards_.file_bytes(shard)) {
@@ -101,7 +112,10 @@ bool Row::holds(U64 tile, const Candidate& candidate) const {
   }
   if (candidate.is_proved) return true;
   const std::vector<std::byte> bytes = shards_.read(shard, candidate.entry.offset, candidate.entry.bytes);
-  return simd::crc32c(bytes.data(), bytes.size()) == candidate.check;
+  if (!candidate.is_of_index) return simd::crc32c(bytes.data(), bytes.size()) == candidate.check;
+  if (!has_check_ || bytes.size() < 4) return false;
+  const std::size_t checked = bytes.size() - 4;
+  return simd::crc32c(bytes.data(), checked) == load<std::uint32_t>(bytes.data() + checked);
 }
 
 U64 Row::find(U64 layer, std::vector<ShardEntry>& entries) const {
@@ -158,6 +172,7 @@ void TileWriter::resume(U64 readable, U64 most) {
   std::vector<JournalRecord> records;
   const std::uint32_t fingerprint = fingerprint_of(metadata_of(options_, tiling_, codec_, 0));
   if (journal_->found()) records = journal_->found()->records;
+  const U64 proved = journal_->found() ? checkpoint_of(records).value_or(0) : ~U64{0};
   const U64 n0 = tiling_.layer_frames();
   readable = std::min(readable, most);
   readable_frames_ = readable;
@@ -168,8 +183,8 @@ void TileWriter::resume(U64 readable, U64 most) {
   while (frames == n0) {
     const U64 row = layer / tiling_.shard_layers();
     shards_.open_row(row);
-    Row candidates(shards_, tiling_, row);
-    candidates.add_index(readable);
+    Row candidates(shards_, tiling_, row, codec_.coding().has_check);
+    candidates.add_index(readable, proved);
     candidates.add_records(records);
     kept.clear();
     for (U64 i = 0; i < tiling_.shard_layers() && frames == n0; ++i) {
@@ -190,14 +205,7 @@ void TileWriter::resume(U64 readable, U64 most) {
     }
   }
   const U64 total = layer * n0 + frames;
-  const auto checkpoint = std::find_if(records.rbegin(), records.rend(), [](const JournalRecord& record) {
-    return record.tile == JournalRecord::kCheckpoint;
-  });
-  if (checkpoint != records.rend()) readable = std::max(readable, std::min(most, checkpoint->offset));
-  if (total < readable) {
-    fail(ErrorCode::Corrupt, "%llu frames are to be there, %llu of them are whole",
-         static_cast<unsigned long long>(readable), static_cast<unsigned long long>(total));
-  }
+  check_whole(total, readable, most, records);
   head_ = tail_ = layer;
   received_bytes_ = total * tiling_.frame_bytes();
   if (frames != 0) refill(layer, frames);
@@ -213,6 +221,17 @@ void TileWriter::resume(U64 readable, U64 most) {
   journal_->append(kept);
   encoded_frames_ = total;
   commit(total, durable, false);
+}
+
+// What was durable must be there. Frames that readers saw may be gone after a power cut; without a journal,
+// the array was closed, and all of them must be there.
+void TileWriter::check_whole(U64 total, U64 readable, U64 most,
+                             const std::vector<JournalRecord>& records) const {
+  U64 least = readable;
+  if (journal_->found()) least = std::min(most, checkpoint_of(records).value_or(0));
+  if (total >= least) return;
+  fail(ErrorCode::Corrupt, "%llu frames are to be there, %llu of them are whole",
+       static_cast<unsigned long long>(least), static_cast<unsigned long long>(total));
 }
 
 // Decodes the tiles of a layer that is not full back into planes.

@@ -1,0 +1,233 @@
+"""CPU seconds for a GB of frames into tiles, frame by frame, beside other writers; and reading them back.
+
+    python3 dev.py bench tiles [--peers] [--frames N] [--folder PATH]
+
+Two sets: frames like those of an sCMOS camera (uint16, 2048 x 2048, 8 bits of entropy), and smoother ones.
+Each writer runs in a process of its own, `--times` times; the least CPU time counts, since others may use the
+machine. Files lie in memory (/dev/shm) unless --folder names another place. Peers get whole layers of tiles at
+a time, which is what they are fastest with; cdd gets one frame at a time.
+"""
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+HEIGHT = WIDTH = 2048
+TILE, SHARD = (32, 256, 256), (64, 1024, 1024)
+CODECS = ("raw", "blosc-lz4", "blosc-zstd", "auto")
+
+
+def frames_of(kind: str, count: int) -> np.ndarray:
+    rng = np.random.default_rng(7)
+    y, x = np.mgrid[0:HEIGHT, 0:WIDTH]
+    scene = 8 + 890 * np.exp(-((y - 900) ** 2 + (x - 700) ** 2) / 4e5)
+    made = []
+    for number in range(min(count, 16)):
+        if kind == "smooth":
+            made.append((scene * 20 + number).astype(np.uint16))
+        else:
+            photons = rng.poisson(scene).astype(np.float32)
+            made.append((100 + photons + rng.normal(0, 2, scene.shape)).astype(np.uint16))
+    return np.stack([made[i % len(made)] for i in range(count)])
+
+
+def with_cdd(path: str, frames: np.ndarray, codec: str, scales: int = 1) -> None:
+    import cdd.tiles
+
+    with cdd.tiles.open(
+        path, "w", shape=(None, HEIGHT, WIDTH), dtype="uint16", tile_shape=TILE, shard_shape=SHARD, codec=codec,
+        durability="none", dimension_names="tyx", scales=scales,
+    ) as w:  # fmt: skip
+        for frame in frames:
+            w.append(frame)
+
+
+def with_pyramid(path: str, frames: np.ndarray, codec: str) -> None:
+    with_cdd(path, frames, codec, scales=3)
+
+
+def with_tensorstore(path: str, frames: np.ndarray, codec: str) -> None:
+    import tensorstore as ts
+
+    inner: list[dict[str, Any]] = [{"name": "bytes", "configuration": {"endian": "little"}}]
+    if codec != "raw":
+        cname = "lz4" if codec == "blosc-lz4" else "zstd"
+        blosc = {"cname": cname, "clevel": 1 if cname == "zstd" else 5, "shuffle": "shuffle"}
+        inner.append({"name": "blosc", "configuration": blosc})
+    index = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]
+    sharding = {"chunk_shape": list(TILE), "codecs": inner, "index_codecs": index}
+    store = ts.open(
+        {
+            "driver": "zarr3",
+            "kvstore": {"driver": "file", "path": path, "file_io_sync": False},
+            "metadata": {
+                "shape": list(frames.shape), "data_type": "uint16",
+                "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(SHARD)}},
+                "codecs": [{"name": "sharding_indexed", "configuration": sharding}],
+            },
+        },
+        create=True,
+    ).result()  # fmt: skip
+    for first in range(0, len(frames), SHARD[0]):
+        store[first : first + SHARD[0]].write(frames[first : first + SHARD[0]]).result()
+
+
+def with_zarr(path: str, frames: np.ndarray, codec: str) -> None:
+    import zarr
+    from zarr.codecs import BloscCodec
+
+    packed = None
+    if codec != "raw":
+        cname = "lz4" if codec == "blosc-lz4" else "zstd"
+        packed = BloscCodec(cname=cname, clevel=1 if cname == "zstd" else 5, shuffle="shuffle")
+    array = zarr.create_array(
+        path, shape=frames.shape, dtype="uint16", chunks=TILE, shards=SHARD, compressors=packed
+    )
+    for first in range(0, len(frames), SHARD[0]):
+        array[first : first + SHARD[0]] = frames[first : first + SHARD[0]]
+
+
+def with_acquire(path: str, frames: np.ndarray, codec: str) -> None:
+    import acquire_zarr as az
+
+    compression = None
+    if codec != "raw":
+        kind = az.CompressionCodec.BLOSC_LZ4 if codec == "blosc-lz4" else az.CompressionCodec.BLOSC_ZSTD
+        compression = az.CompressionSettings(
+            compressor=az.Compressor.BLOSC1, codec=kind, level=5 if codec == "blosc-lz4" else 1, shuffle=1
+        )
+    kinds = (az.DimensionType.TIME, az.DimensionType.SPACE, az.DimensionType.SPACE)
+    dimensions = [
+        az.Dimension(name=n, kind=k, array_size_px=s, chunk_size_px=t, shard_size_chunks=w // t)
+        for n, k, s, t, w in zip("tyx", kinds, (0, HEIGHT, WIDTH), TILE, SHARD, strict=True)
+    ]
+    array = az.ArraySettings(dimensions=dimensions, data_type=az.DataType.UINT16, compression=compression)
+    stream = az.ZarrStream(az.StreamSettings(store_path=path, arrays=[array]))
+    for frame in frames:
+        stream.append(frame)
+    stream.close()
+
+
+WRITERS: dict[str, Callable[[str, np.ndarray, str], None]] = {
+    "cdd": with_cdd,
+    "cdd, 3 scales": with_pyramid,
+    "TensorStore": with_tensorstore,
+    "acquire-zarr": with_acquire,
+    "zarr-python": with_zarr,
+}
+
+
+def one(writer: str, codec: str, kind: str, count: int, folder: str) -> None:
+    """In a process of its own: prints CPU seconds, wall seconds, bytes stored, peak memory beside the frames."""
+    frames = frames_of(kind, count)
+    WRITERS[writer](f"{folder}/warm", frames[:1], codec)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start, cpu = time.perf_counter(), time.process_time()
+    WRITERS[writer](f"{folder}/run", frames, codec)
+    spent = time.process_time() - cpu, time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    stored = sum(p.stat().st_size for p in Path(folder, "run").rglob("*") if p.is_file())
+    print(
+        json.dumps(
+            {"cpu": spent[0], "wall": spent[1], "stored": stored, "peak": 1024 * peak, "raw": frames.nbytes}
+        )
+    )
+
+
+def measured(
+    writer: str, codec: str, kind: str, count: int, times: int, where: str
+) -> dict[str, float] | None:
+    best: dict[str, float] | None = None
+    for _ in range(times):
+        folder = f"{where}/cdd-tiles-bench-{os.getpid()}"
+        Path(folder).mkdir()
+        try:
+            arguments = [sys.executable, "-P", __file__, "--one", writer, codec, kind, str(count), folder]
+            done = subprocess.run(arguments, capture_output=True, text=True)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        if done.returncode:
+            print(f"{writer}: {done.stderr.strip().splitlines()[-1]}", file=sys.stderr)
+            return None
+        result = json.loads(done.stdout)
+        if best is None or result["cpu"] < best["cpu"]:
+            best = result
+    return best
+
+
+def reading(kind: str, count: int, where: str) -> None:
+    """One warm tile and a scan, beside TensorStore."""
+    import cdd.tiles
+
+    folder = f"{where}/cdd-tiles-bench-{os.getpid()}"
+    try:
+        with_cdd(folder, frames_of(kind, count), "blosc-zstd")
+        reader = cdd.tiles.open(folder)
+        works: dict[str, Callable[[slice], Any]] = {"cdd": lambda s: reader[s]}
+        one_tile = (slice(0, 32), slice(256, 512), slice(512, 768))
+        try:
+            import tensorstore as ts
+
+            store = ts.open(
+                {"driver": "zarr3", "kvstore": {"driver": "file", "path": folder}}, open=True
+            ).result()
+            works["TensorStore"] = lambda s: store[s].read().result()
+        except ImportError:
+            pass
+        for what, key, times in (("one tile", one_tile, 30), ("scan", (slice(0, count),), 3)):
+            for name, work in works.items():
+                least, cpu = float("inf"), float("inf")
+                for _ in range(times):
+                    start, begun = time.perf_counter(), time.process_time()
+                    work(key)  # type: ignore[arg-type]
+                    least = min(least, time.perf_counter() - start)
+                    cpu = min(cpu, time.process_time() - begun)
+                print(f"{what:<10}{name:<14}{1e3 * least:9.2f} ms wall {1e3 * cpu:9.2f} ms CPU")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--peers", action="store_true")
+    parser.add_argument("--frames", type=int, default=64)
+    parser.add_argument("--times", type=int, default=3)
+    parser.add_argument("--folder", default="/dev/shm")
+    parser.add_argument("--kinds", nargs="+", default=["camera", "smooth"])
+    parser.add_argument("--one", nargs=5, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        writer, codec, kind, count, folder = options.one
+        return one(writer, codec, kind, int(count), folder)
+    names = list(WRITERS) if options.peers else ["cdd", "cdd, 3 scales"]
+    for kind in options.kinds:
+        print(f"{kind}: {options.frames} frames of {HEIGHT} x {WIDTH} uint16, tile {TILE}, shard {SHARD}")
+        for codec in CODECS:
+            for name in names:
+                if codec == "auto" and not name.startswith("cdd"):
+                    continue
+                found = measured(name, codec, kind, options.frames, options.times, options.folder)
+                if found is None:
+                    continue
+                gb = found["raw"] / 1e9
+                print(
+                    f"{codec:<12}{name:<15}{found['cpu'] / gb:6.2f} s/GB CPU {found['wall'] / gb:6.2f} s/GB wall  "
+                    f"1/{found['raw'] / found['stored']:.3f}  {found['peak'] / 1e6:7.0f} MB",
+                    flush=True,
+                )
+        reading(kind, options.frames, options.folder)
+    return None
+
+
+if __name__ == "__main__":
+    main()

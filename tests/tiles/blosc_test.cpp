@@ -1,0 +1,95 @@
+#include "core/codec/blosc/frame.h"
+
+#include <random>
+
+#include "tests/rig/codec_rig.h"
+
+namespace cdd::test {
+namespace {
+
+using blosc::Options;
+using zarr::BloscShuffle;
+
+// Items that grow slowly, with noise in their lowest byte.
+Buffer items(std::size_t n, std::size_t item_bytes, unsigned seed) {
+  Buffer out = random_bytes(n * item_bytes, seed);
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t b = 1; b < item_bytes; ++b) out[i * item_bytes + b] = std::byte(i / 300 >> b);
+  }
+  return out;
+}
+
+Buffer encoded(const Buffer& content, const Options& options, std::size_t pieces) {
+  std::vector<Bytes> parts;
+  const std::size_t n = content.size() / options.item_bytes;
+  for (std::size_t p = 0; p < pieces; ++p) {
+    const std::size_t first = n * p / pieces * options.item_bytes,
+                      last = n * (p + 1) / pieces * options.item_bytes;
+    parts.push_back(Bytes(content).subspan(first, last - first));
+  }
+  Buffer out(blosc::encode_bound(content.size(), options));
+  out.resize(blosc::encode(parts, content.size(), options, out));
+  return out;
+}
+
+TEST(Blosc, EveryShapeComesBack) {
+  for (const Compressor compressor : {Compressor::Zstd, Compressor::Lz4}) {
+    for (const BloscShuffle shuffle : {BloscShuffle::None, BloscShuffle::Byte, BloscShuffle::Bit}) {
+      for (const std::size_t item : {1u, 2u, 4u, 8u, 16u}) {
+        for (const std::size_t n : {1u, 7u, 8u, 127u, 1000u, 40000u, 140001u, 262144u}) {
+          for (const bool skips : {false, true}) {
+            const Options options{compressor, 1, shuffle, item, skips};
+            const Buffer content = items(n, item, static_cast<unsigned>(n));
+            const Buffer frame = encoded(content, options, 1 + n % 5);
+            EXPECT_LE(frame.size(), content.size() + blosc::kHeaderBytes);
+            Buffer back(content.size());
+            blosc::decode(frame, back);
+            ASSERT_EQ(back, content) << n << " items of " << item;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Blosc, TheBytesDoNotDependOnHowTheContentLies) {
+  const Options options{Compressor::Zstd, 1, BloscShuffle::Byte, 2, false};
+  const Buffer content = items(300000, 2, 5);
+  EXPECT_EQ(encoded(content, options, 1), encoded(content, options, 37));
+}
+
+TEST(Blosc, NoiseIsStored) {
+  Options options{Compressor::Zstd, 1, BloscShuffle::Byte, 2, true};
+  const Buffer content = items(131072, 2, 6);
+  const Buffer frame = encoded(content, options, 1);
+  EXPECT_GT(frame.size(), 131072u);  // the plane of noise as it is
+  EXPECT_LT(frame.size(), 140000u);
+}
+
+TEST(Blosc, DamageIsAnErrorOrTheRightSize) {
+  std::mt19937 random(7);
+  for (const BloscShuffle shuffle : {BloscShuffle::None, BloscShuffle::Byte, BloscShuffle::Bit}) {
+    const Options options{Compressor::Lz4, 1, shuffle, 4, false};
+    const Buffer content = items(70000, 4, 8);
+    const Buffer frame = encoded(content, options, 1);
+    for (int round = 0; round < 2000; ++round) {
+      Buffer damaged = frame;
+      if (round % 4 == 0) damaged.resize(random() % damaged.size());
+      // Most often in the header and the offsets, where it matters most.
+      for (int i = 0; i < 1 + round % 3 && !damaged.empty(); ++i) {
+        damaged[random() % std::min<std::size_t>(damaged.size(), round % 2 ? 40 : damaged.size())] =
+            std::byte(random());
+      }
+      Buffer out(content.size());
+      try {
+        blosc::decode(damaged, out);
+      } catch (const Error& error) {
+        EXPECT_TRUE(error.code() == ErrorCode::Corrupt || error.code() == ErrorCode::Unsupported)
+            << error.what();
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cdd::test
