@@ -8,7 +8,8 @@
     r.read(a, b, out=buffer)                 # into memory you have
     r.read(a, b, levels=slice(0, 10), features=0)  # a part of each row; read_windows() has these too
 
-open       a Reader or a Writer of a file, of a Memory, or of bytes
+open       a Reader or a Writer of a file, of a Memory, or of bytes; aopen is open() to be awaited, and
+           aread(), aappend(), ... are the methods without the a, awaited
 save, load whole arrays
 Memory     a store in memory
 CODECS     the names of codecs
@@ -50,7 +51,7 @@ except ModuleNotFoundError as error:
     ) from None
 from cdd.store.damage import BadChunk, VerifyReport
 from cdd.store.maintenance import LostChunks, RepairReport, compact, repair, truncate, verify
-from cdd.store.opening import CODECS, load, open, save
+from cdd.store.opening import CODECS, aopen, load, open, save
 from cdd.store.reader import ChunkInfo, Reader
 from cdd.store.writer import Float16Error, Writer
 from cdd.threads import set_threads, threads, warn_of_environment
@@ -86,6 +87,7 @@ __all__ = [
     "VerifyReport",
     "Writer",
     "__version__",
+    "aopen",
     "compact",
     "load",
     "open",

@@ -3,6 +3,9 @@
 //
 // Keywords, defaults and NumPy live in the Python package; here arguments are positional and arrays are
 // buffers.
+#include <algorithm>
+#include <iterator>
+
 #include "core/codec/plan.h"
 #include "core/threads/for_each.h"
 #include "ext/arrow/arrow.h"
@@ -58,19 +61,24 @@ PyMethodDef methods[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
+constexpr bool (*kParts[])(PyObject*) = {
+    cdd::ext::add_errors,           cdd::ext::add_memory_type,      cdd::ext::add_reader_type,
+    cdd::ext::add_rows_type,        cdd::ext::add_writer_type,      cdd::ext::add_lock_type,
+    cdd::ext::add_packed_types,     cdd::ext::add_arrow_types,      cdd::ext::add_tile_reader_type,
+    cdd::ext::add_tile_writer_type, cdd::ext::add_superchunks_type, cdd::ext::add_column_type,
+    cdd::ext::add_queue_type,       cdd::ext::add_watch_type,
+};
+
 int exec(PyObject* module) {
-  using namespace cdd::ext;
-  const bool done = PyModule_AddStringConstant(module, "__version__", CDD_VERSION) == 0 &&
-                    PyModule_AddStringConstant(module, "codec_names", cdd::plan_names().c_str()) == 0 &&
-                    PyModule_AddIntConstant(module, "max_threads", cdd::kMostThreads) == 0 &&
-                    PyModule_AddIntConstant(module, "understands_environment",
-                                            cdd::understands_environment() ? 1 : 0) == 0 &&
-                    add_errors(module) && add_memory_type(module) && add_reader_type(module) &&
-                    add_rows_type(module) && add_writer_type(module) && add_lock_type(module) &&
-                    add_packed_types(module) && add_arrow_types(module) && add_tile_reader_type(module) &&
-                    add_tile_writer_type(module) && add_packed_types(module) &&
-                    add_superchunks_type(module) && add_column_type(module) &&
-                    watch_finalization(Ref(PyObject_GetAttrString(module, "_begin_finalization")).get());
+  using cdd::ext::Ref;
+  const bool done =
+      PyModule_AddStringConstant(module, "__version__", CDD_VERSION) == 0 &&
+      PyModule_AddStringConstant(module, "codec_names", cdd::plan_names().c_str()) == 0 &&
+      PyModule_AddIntConstant(module, "max_threads", cdd::kMostThreads) == 0 &&
+      PyModule_AddIntConstant(module, "understands_environment", cdd::understands_environment() ? 1 : 0) ==
+          0 &&
+      std::all_of(std::begin(kParts), std::end(kParts), [&](const auto add) { return add(module); }) &&
+      cdd::ext::watch_finalization(Ref(PyObject_GetAttrString(module, "_begin_finalization")).get());
   return done ? 0 : -1;
 }
 

@@ -47,5 +47,7 @@ bool add_packed_types(PyObject* module);
 bool add_arrow_types(PyObject* module);
 bool add_superchunks_type(PyObject* module);
 bool add_column_type(PyObject* module);
+bool add_queue_type(PyObject* module);
+bool add_watch_type(PyObject* module);
 
 }  // namespace cdd::ext

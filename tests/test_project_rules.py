@@ -47,7 +47,7 @@ SYSTEM_IMPORTS: dict[str, tuple[str, ...]] = {
 }
 # Modules at the top of cdd/ that all systems share; they import each other and _cdd alone.
 SHARED = {"arguments", "arrow", "attrs", "dtypes", "indexing", "manifests", "options", "out", "progress"}
-SHARED |= {"threads"}
+SHARED |= {"aio", "threads"}
 
 # Headers from outside and the places of the core that may see each.
 OUTSIDE: dict[str, tuple[str, ...]] = {

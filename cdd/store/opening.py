@@ -8,6 +8,7 @@ import numpy.typing as npt
 from cdd import _cdd, arguments
 from cdd.dtypes import Array
 from cdd.options import ReaderOptions, WriterOptions, check_mode, check_names
+from cdd.store.awaited import Opening
 from cdd.store.reader import Out, Reader, Source
 from cdd.store.writer import Target, Writer
 
@@ -79,6 +80,25 @@ def open(source: Any, mode: str = "r", **options: Any) -> Reader | Writer:
     if not isinstance(source, _cdd.Memory) and arguments.content(source) is not None:
         raise TypeError("bytes can only be read: write to a path or a cdd.Memory")
     return Writer(source, mode, **options)
+
+
+@overload
+def aopen(source: Source, mode: Literal["r"] = "r", **options: Unpack[ReaderOptions]) -> Opening[Reader]: ...
+@overload
+def aopen(
+    source: Target, mode: Literal["w", "x", "a"], **options: Unpack[WriterOptions]
+) -> Opening[Writer]: ...
+def aopen(source: Any, mode: str = "r", **options: Any) -> Any:
+    """cdd.open() off the event loop: `async with cdd.aopen(...) as r`, or r = await cdd.aopen(...).
+
+    Arguments and errors are those of cdd.open(), which a thread calls, so recovering a file after a crash
+    keeps no other task waiting. Leaving the `async with` of a writer flushes and closes off the loop, too.
+    """
+
+    def open_store() -> Reader | Writer:
+        return open(source, mode, **options)  # type: ignore[call-overload, no-any-return]
+
+    return Opening(open_store)
 
 
 def save(path: Target, array: npt.ArrayLike, **options: Any) -> None:

@@ -13,6 +13,7 @@ from cdd import _cdd, arguments
 from cdd.dtypes import Array, DType, buffer_dtype, dtype_of
 from cdd.options import ReaderOptions, check_names
 from cdd.progress import Progress
+from cdd.store.awaited import AwaitedReader
 from cdd.store.chunks import ChunkInfo, Chunks
 from cdd.store.damage import MAX_CHUNK_BYTES, VerifyReport, count_hidden_chunks, find_bad_chunks
 from cdd.store.opened import Opened
@@ -32,7 +33,7 @@ def _identity(path: Any) -> tuple[int, int] | None:
     return None
 
 
-class Reader(Opened, ArrayRows):
+class Reader(AwaitedReader, Opened, ArrayRows):
     """The rows of one store. cdd.open(source) makes one and documents the options.
 
     It is indexed like a NumPy array, r[5], r[a:b], r[:, 25:30, 0], r[[3, 9, 4]], r[mask], and reads no more

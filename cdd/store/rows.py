@@ -167,16 +167,7 @@ class ArrayRows(_cdd.Rows):
         allows (in a forked process one, until it calls that itself). Negative starts count from the end; a
         window that is not within the store raises IndexError. out, levels and features are as in read().
         """
-        try:
-            numbers = np.asarray(starts)
-        except ValueError:  # lists of several lengths
-            numbers = np.empty((), object)
-        if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
-            raise TypeError(f"starts is a sequence of row numbers, not {arguments.shown(starts)}")
-        rows = arguments.size("rows", rows, 0, (1 << 63) - 1)
-        numbers = row_numbers(numbers, self._core.rows)
-        if rows > self._core.rows and numbers.size:
-            raise IndexError(f"windows of {rows} rows are not within the store's {self._core.rows}")
+        numbers, rows = self._window_numbers(starts, rows)
         dtype = self.dtype
         if levels is not None or features is not None:
 
@@ -191,6 +182,23 @@ class ArrayRows(_cdd.Rows):
             return block.view(dtype)
         self._core.read_windows(numbers, rows, out_buffer(out, dtype))
         return out
+
+    def _window_numbers(self, starts: npt.ArrayLike, rows: int) -> tuple[Array, int]:
+        try:
+            numbers = np.asarray(starts)
+        except ValueError:  # lists of several lengths
+            numbers = np.empty((), object)
+        if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
+            raise TypeError(f"starts is a sequence of row numbers, not {arguments.shown(starts)}")
+        rows = arguments.size("rows", rows, 0, (1 << 63) - 1)
+        numbers = row_numbers(numbers, self._core.rows)
+        if rows > self._core.rows and numbers.size:
+            raise IndexError(f"windows of {rows} rows are not within the store's {self._core.rows}")
+        return numbers, rows
+
+    def _item_dtype(self) -> DType:
+        """What the core is given: the dtype itself where that has a buffer."""
+        return self._fail_unknown() if self._dtype is None else self._item
 
     def searchsorted(self, values: npt.ArrayLike, side: str = "left") -> Any:
         """As np.searchsorted(rows, values, side), of rows of one item that do not decrease: an int for a

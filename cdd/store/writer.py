@@ -8,8 +8,9 @@ from typing import NamedTuple, Unpack
 import numpy.typing as npt
 
 from cdd import _cdd, arguments
-from cdd.dtypes import DType, dtype_of, storable
+from cdd.dtypes import Array, DType, dtype_of, storable
 from cdd.options import WriterOptions, check_mode, check_names, for_core
+from cdd.store.awaited import AwaitedWriter
 from cdd.store.opened import Opened
 
 Target = str | os.PathLike[str] | os.PathLike[bytes] | _cdd.Memory
@@ -22,7 +23,7 @@ class Float16Error(NamedTuple):
     max_rel: float
 
 
-class Writer(Opened):
+class Writer(AwaitedWriter, Opened):
     """Appends rows to one store. cdd.open(target, "w" | "x" | "a") makes one and documents the options.
 
     Any thread may call it, one at a time gets in; a process that was forked off cannot use it. An append that
@@ -61,13 +62,16 @@ class Writer(Opened):
         the store's, a value that float16 cannot hold, or a closed writer, and OSError when the disk is full.
         """
         code, array, swapped = storable(rows)
+        self._check_rows(array)
+        self._core.append(code, array, swapped)
+
+    def _check_rows(self, array: Array) -> None:
         layout = self._core.layout
         if layout is not None and array.ndim and array.shape == layout[1]:
             raise ValueError(
                 f"append takes rows of shape {arguments.shape_of_rows(layout[1])}, not one of "
                 f"{array.shape}: append it as rows[None]"
             )
-        self._core.append(code, array, swapped)
 
     def flush(self) -> None:
         """Writes the rows that wait, as a chunk of their own, and returns when all rows are on the disk.

@@ -49,6 +49,12 @@ class OpenFile {
   // many.
   std::size_t read_at(std::uint64_t offset, MutableBytes out) const;
 
+  // Whether reading there needs no disk, as far as the system tells without reading; false where it does not.
+  bool is_cached(std::uint64_t offset, std::size_t n) const noexcept;
+
+  // Has the system read these bytes ahead, where it can; returns at once.
+  void prefetch(std::uint64_t offset, std::size_t n) const noexcept;
+
   // Writes the parts one after the other at `offset`.
   void write_at(std::uint64_t offset, std::span<const Bytes> parts);
 

@@ -105,6 +105,31 @@ std::size_t OpenFile::read_at(std::uint64_t offset, MutableBytes out) const {
   return done;
 }
 
+// The last byte is asked for: what stands before it was most likely read with it.
+bool OpenFile::is_cached([[maybe_unused]] std::uint64_t offset,
+                         [[maybe_unused]] std::size_t n) const noexcept {
+#if defined(__linux__) && defined(RWF_NOWAIT)
+  char byte = 0;
+  iovec vector{&byte, 1};
+  const std::uint64_t at = offset + (n == 0 ? 0 : n - 1);
+  return at <= static_cast<std::uint64_t>(std::numeric_limits<off_t>::max()) &&
+         ::preadv2(handle_, &vector, 1, static_cast<off_t>(at), RWF_NOWAIT) == 1;
+#else
+  return false;
+#endif
+}
+
+void OpenFile::prefetch([[maybe_unused]] std::uint64_t offset,
+                        [[maybe_unused]] std::size_t n) const noexcept {
+#if defined(POSIX_FADV_WILLNEED)
+  static_cast<void>(
+      ::posix_fadvise(handle_, static_cast<off_t>(offset), static_cast<off_t>(n), POSIX_FADV_WILLNEED));
+#elif defined(__APPLE__)
+  radvisory ahead{static_cast<off_t>(offset), static_cast<int>(std::min<std::size_t>(n, 1U << 30))};
+  static_cast<void>(::fcntl(handle_, F_RDADVISE, &ahead));
+#endif
+}
+
 void OpenFile::write_at(std::uint64_t offset, std::span<const Bytes> parts) {
   std::array<iovec, kMaxParts> vectors;
   std::size_t first = 0;  // first part not wholly written, of which `skip` bytes are

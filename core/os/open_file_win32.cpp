@@ -77,6 +77,11 @@ std::size_t OpenFile::read_at(std::uint64_t offset, MutableBytes out) const {
   return done;
 }
 
+// Windows reads ahead into maps alone (PrefetchVirtualMemory), and of no page tells whether it is there.
+bool OpenFile::is_cached(std::uint64_t, std::size_t) const noexcept { return false; }
+
+void OpenFile::prefetch(std::uint64_t, std::size_t) const noexcept {}
+
 void OpenFile::write_at(std::uint64_t offset, std::span<const Bytes> parts) {
   for (Bytes part : parts) {
     while (!part.empty()) {

@@ -34,6 +34,11 @@ class FileStorage final : public WritableStorage {
   void publish();
 
   Bytes read_at(std::uint64_t offset, std::size_t n, Scratch& scratch) const override;
+  bool is_cached(std::uint64_t offset, std::size_t n) const noexcept override {
+    return file_.is_cached(offset, n);
+  }
+  void prefetch(std::uint64_t offset, std::size_t n) const noexcept override { file_.prefetch(offset, n); }
+  bool is_replaced() const override { return !file_.is_named(name()); }
   using WritableStorage::write_at;
   void write_at(std::uint64_t offset, std::span<const Bytes> parts) override {
     file_.write_at(offset, parts);

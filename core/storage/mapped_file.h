@@ -24,6 +24,11 @@ class MappedStorage final : public Storage {
     return file_->read_at(offset, n, scratch);
   }
   void look_again() override;
+  bool is_cached(std::uint64_t offset, std::size_t n) const noexcept override {
+    return file_->is_cached(offset, n);
+  }
+  void prefetch(std::uint64_t offset, std::size_t n) const noexcept override { file_->prefetch(offset, n); }
+  bool is_replaced() const override { return file_->is_replaced(); }
   std::uint64_t size() const override { return file_->size(); }
   const std::string& name() const noexcept override { return file_->name(); }
 

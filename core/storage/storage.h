@@ -32,6 +32,15 @@ class Storage {
   // Called when there may be more of it than there was.
   virtual void look_again() {}
 
+  // Whether reading there needs no disk, as far as the system tells without reading; false where it does not.
+  virtual bool is_cached(std::uint64_t, std::size_t) const noexcept { return true; }
+
+  // Has the system read these bytes ahead, where it can; returns at once.
+  virtual void prefetch(std::uint64_t, std::size_t) const noexcept {}
+
+  // Whether its name now leads to something else, or to nothing.
+  virtual bool is_replaced() const { return false; }
+
   virtual std::uint64_t size() const = 0;
 
   // For error texts: a path, "<memory>", ...

@@ -99,6 +99,29 @@ const RowLayout& Reader::layout() const noexcept {
   return layout_known_.load(std::memory_order_acquire) ? layout_ : kUnset;
 }
 
+ChunkRange Reader::chunks_of(RowRange range) const {
+  check_range(range, rows());
+  if (range.count == 0) return {};
+  const std::uint64_t last = index_.chunks() - 1;  // the last slots may be damaged
+  return {std::min(index_.chunk_of_row(range.first), last),
+          std::min(index_.chunk_of_row(range.first + range.count - 1), last) + 1};
+}
+
+bool Reader::is_cached(std::uint64_t chunk) const {
+  check_chunk(chunk);
+  const ChunkEntry entry = index_.entry(chunk);
+  return storage_->is_cached(entry.offset, entry.size);
+}
+
+void Reader::prefetch(RowRange range) const {
+  const ChunkRange chunks = chunks_of(range);
+  if (chunks.first == chunks.end) return;
+  const ChunkEntry first = index_.entry(chunks.first);
+  const ChunkEntry last = index_.entry(chunks.end - 1);
+  if (first.is_damaged() || last.is_damaged() || last.offset < first.offset) return;
+  storage_->prefetch(first.offset, static_cast<std::size_t>(last.offset + last.size - first.offset));
+}
+
 void Reader::check_chunk(std::uint64_t chunk) const {
   if (chunk < chunks()) return;
   fail(ErrorCode::OutOfRange, "chunk %llu does not exist: the store has %llu", ull{chunk}, ull{chunks()});

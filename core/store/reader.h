@@ -50,6 +50,12 @@ struct ChunkInfo {
   std::uint64_t offset = 0;        // of the record in the file
 };
 
+// Chunks [first, end).
+struct ChunkRange {
+  std::uint64_t first = 0;
+  std::uint64_t end = 0;
+};
+
 class Reader final : public Rows {
  public:
   // Reads the header and the ends of the index, no chunk. Throws Corrupt, Truncated, Checksum, Unsupported,
@@ -88,6 +94,15 @@ class Reader final : public Rows {
   }
   // The same among `range` alone, as row numbers of the store.
   void search(Bytes values, Side side, std::span<std::uint64_t> places, RowRange range) const;
+
+  // The chunks that rows of `range` stand in: [first, end). Throws OutOfRange.
+  ChunkRange chunks_of(RowRange range) const;
+
+  // Whether reading chunk i needs no disk, as far as the system tells.
+  bool is_cached(std::uint64_t chunk) const;
+
+  // Has the system read the chunks of these rows ahead, where it can; returns at once. Throws OutOfRange.
+  void prefetch(RowRange range) const;
 
   // The rows of chunk i, from the index alone unless that is damaged there. Throws OutOfRange and as
   // read_into.

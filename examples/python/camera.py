@@ -70,7 +70,8 @@ def main() -> None:
             stored = r.stored()
             print(f"{r.shape} {r.dtype}, all frames as they were taken: {right}")
             print(
-                f"raw {r.nbytes / 1e6:.1f} MB, stored {stored.bytes / 1e6:.1f} MB in {stored.tiles} tiles, {r.codec}"
+                f"raw {r.nbytes / 1e6:.1f} MB, "
+                f"stored {stored.bytes / 1e6:.1f} MB in {stored.tiles} tiles, {r.codec}"
             )
             if not right:
                 sys.exit("frames differ")

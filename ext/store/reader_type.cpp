@@ -12,6 +12,7 @@
 //     def chunk_info(self, chunk: int) -> (start, stop, codec, raw_bytes, stored_bytes, offset)
 //     def verify_chunk(self, chunk: int) -> None
 //     def verify_chunks(self, first: int, count: int) -> [(chunk, code, offset | None, text without place)]
+//     def is_warm(self, start: int, stop: int | None) -> bool    little, and in memory
 //     def refresh(self) -> bool
 //     def snapshot(self) -> (id, chunks, rows, digest of the index)    the option as_of of another Reader
 //     def close(self) -> None            reads under way in other threads end well
@@ -42,6 +43,7 @@ PyObject* reader_new(PyTypeObject* type, PyObject* args, PyObject*) {
   if (self == nullptr) return nullptr;
   new (&self->source.core) Handle<Rows>();
   new (&self->held) Buffer();
+  new (&self->warm) Handle<WarmChunks>();
   self->source.filename = nullptr;
   Ref owner(reinterpret_cast<PyObject*>(self));
 
@@ -77,8 +79,25 @@ void reader_dealloc(PyObject* self) {
   ReaderObject* const reader = cast(self);
   reader->source.core.~Handle<Rows>();
   reader->held.~Buffer();
+  reader->warm.~Handle<WarmChunks>();
   Py_CLEAR(reader->source.filename);
   free_object(self);
+}
+
+// Whether rows [start, stop) are so few, and so surely in memory, that reading them here and now costs less
+// than another thread would. False for all that is not plain numbers of rows that are there.
+PyObject* reader_is_warm(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  const std::shared_ptr<Reader> core =
+      count == 2 ? std::static_pointer_cast<Reader>(as_source(self)->core.get()) : nullptr;
+  RowRange range;
+  if (!core || !range_of(args[0], args[1], core->rows(), &range)) {
+    PyErr_Clear();
+    Py_RETURN_FALSE;
+  }
+  bool warm = false;
+  const auto look = [&] { warm = cast(self)->warm_chunks()->is_warm(*core, range); };
+  if (!with_gil(state_of(self), as_source(self)->filename, look)) return nullptr;
+  return PyBool_FromLong(warm ? 1 : 0);
 }
 
 // Runs work(core, chunk) without the GIL for the chunk number that a method got.
@@ -199,6 +218,7 @@ PyObject* reader_id(PyObject* self, void*) {
 PyMethodDef methods[] = {
     {"read_into", as_method(source_read_into), METH_FASTCALL, nullptr},
     {"read_windows", as_method(source_read_windows), METH_FASTCALL, nullptr},
+    {"is_warm", as_method(reader_is_warm), METH_FASTCALL, nullptr},
     {"search", as_method(source_search), METH_FASTCALL, nullptr},
     {"chunk_rows", reader_chunk_rows, METH_O, nullptr},
     {"chunk_info", reader_chunk_info, METH_O, nullptr},

@@ -35,6 +35,8 @@ bool row_of(PyObject* object, std::uint64_t rows, long long* out) {
   return true;
 }
 
+}  // namespace
+
 bool range_of(PyObject* start, PyObject* stop, std::uint64_t rows, RowRange* range) {
   long long first = 0;
   auto end = static_cast<long long>(rows);
@@ -47,6 +49,8 @@ bool range_of(PyObject* start, PyObject* stop, std::uint64_t rows, RowRange* ran
   *range = {static_cast<std::uint64_t>(first), static_cast<std::uint64_t>(end - first)};
   return true;
 }
+
+namespace {
 
 // Exporters refuse in their own words and with several exception types; the caller gets one, with the reason.
 void explain_refusal(PyObject* out) {

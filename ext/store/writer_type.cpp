@@ -15,16 +15,10 @@
 #include "ext/arguments.h"
 #include "ext/options.h"
 #include "ext/store/memory_type.h"
+#include "ext/store/writer_type.h"
 
 namespace cdd::ext {
 namespace {
-
-struct WriterObject {
-  PyObject_HEAD std::shared_ptr<Writer> core;  // set once, by new
-  PyObject* filename;                          // null for a store in memory
-  PyObject* memory;                            // null for a file
-  std::shared_ptr<MemoryStorage> unseen;       // of a store in memory that is visible with close()
-};
 
 WriterObject* cast(PyObject* self) { return reinterpret_cast<WriterObject*>(self); }
 
@@ -78,6 +72,8 @@ PyObject* writer_new(PyTypeObject* type, PyObject* args, PyObject*) {
   if (self == nullptr) return nullptr;
   new (&self->core) std::shared_ptr<Writer>();
   new (&self->unseen) std::shared_ptr<MemoryStorage>();
+  new (&self->strand) Strand();
+  self->process = process_id();
   self->filename = nullptr;
   self->memory = nullptr;
   Ref owner(reinterpret_cast<PyObject*>(self));
@@ -113,8 +109,11 @@ void writer_dealloc(PyObject* self) {
   WriterObject* const writer = cast(self);
   if (writer->core) {
     const GilRelease released;
+    // In a forked child what is under way is the parent's.
+    if (writer->process == process_id()) Jobs::shared().wait_until_idle(writer->strand);
     writer->core.reset();
   }
+  std::destroy_at(&writer->strand);
   writer->core.~shared_ptr<Writer>();
   writer->unseen.~shared_ptr<MemoryStorage>();
   Py_CLEAR(writer->filename);
@@ -148,25 +147,8 @@ PyObject* writer_append(PyObject* self, PyObject* const* args, Py_ssize_t count)
   if (PyErr_Occurred() != nullptr) return nullptr;
   Buffer rows;
   if (!rows.acquire(args[1], PyBUF_STRIDES)) return nullptr;
-  const Py_buffer& view = rows.view();
-  if (view.ndim < 1) {
-    PyErr_SetString(PyExc_ValueError, "rows need a first dimension: one row is appended as row[None]");
-    return nullptr;
-  }
-  const bool is_plain = swap_bytes == 0 && PyBuffer_IsContiguous(&view, 'C') != 0;
   const bool done = without_gil(state_of(self), cast(self)->filename, [&] {
-    const RowLayout layout =
-        layout_of(static_cast<int>(code), view.shape + 1, static_cast<std::size_t>(view.ndim) - 1);
-    const auto n_rows = static_cast<std::uint64_t>(view.shape[0]);
-    if (rows.bytes().size() != n_rows * layout.row_bytes()) {
-      fail(ErrorCode::InvalidArgument, "%llu rows of %u bytes are not the buffer's %zu",
-           static_cast<unsigned long long>(n_rows), layout.row_bytes(), rows.bytes().size());
-    }
-    if (is_plain) {
-      cast(self)->core->append(layout, rows.bytes(), n_rows);
-    } else {
-      cast(self)->core->append(layout, strided_rows(view, layout, static_cast<std::size_t>(swap_bytes)));
-    }
+    append_buffer(*cast(self)->core, static_cast<int>(code), rows, static_cast<std::size_t>(swap_bytes));
   });
   if (!done) return nullptr;
   Py_RETURN_NONE;
@@ -179,15 +161,9 @@ PyObject* writer_call(PyObject* self, PyObject*) {
   Py_RETURN_NONE;
 }
 
-// A store in memory that was not visible yet takes the place of what the Memory had.
 PyObject* writer_close(PyObject* self, PyObject*) {
   WriterObject* const writer = cast(self);
-  const bool done = without_gil(state_of(self), writer->filename, [&] {
-    writer->core->close();
-    if (writer->unseen)
-      reinterpret_cast<MemoryObject*>(writer->memory)->storage.set(std::move(writer->unseen));
-  });
-  if (!done) return nullptr;
+  if (!without_gil(state_of(self), writer->filename, [&] { close_writer(*writer); })) return nullptr;
   Py_RETURN_NONE;
 }
 
@@ -261,6 +237,29 @@ PyType_Spec spec = {"cdd._cdd.Writer", sizeof(WriterObject), 0, Py_TPFLAGS_DEFAU
                     slots};
 
 }  // namespace
+
+void append_buffer(Writer& writer, int dtype_code, const Buffer& rows, std::size_t swap_bytes) {
+  const Py_buffer& view = rows.view();
+  if (view.ndim < 1) {
+    fail(ErrorCode::InvalidArgument, "rows need a first dimension: one row is appended as row[None]");
+  }
+  const RowLayout layout = layout_of(dtype_code, view.shape + 1, static_cast<std::size_t>(view.ndim) - 1);
+  const auto n_rows = static_cast<std::uint64_t>(view.shape[0]);
+  if (rows.bytes().size() != n_rows * layout.row_bytes()) {
+    fail(ErrorCode::InvalidArgument, "%llu rows of %u bytes are not the buffer's %zu",
+         static_cast<unsigned long long>(n_rows), layout.row_bytes(), rows.bytes().size());
+  }
+  if (swap_bytes == 0 && PyBuffer_IsContiguous(&view, 'C') != 0) {
+    writer.append(layout, rows.bytes(), n_rows);
+  } else {
+    writer.append(layout, strided_rows(view, layout, swap_bytes));
+  }
+}
+
+void close_writer(WriterObject& writer) {
+  writer.core->close();
+  if (writer.unseen) reinterpret_cast<MemoryObject*>(writer.memory)->storage.set(std::move(writer.unseen));
+}
 
 bool add_writer_type(PyObject* module) {
   ModuleState& state = state_of_module(module);

@@ -1,0 +1,243 @@
+"""What asynchronous methods share: a queue for each running event loop, and awaits that end with their work.
+
+Threads of the core do the work and put it into a queue; the loop watches the queue's descriptor and takes
+all that has ended at once. So many reads under way cost one wake-up, and those threads never take the GIL.
+
+When an await is over, nobody writes to its buffers any more: a cancelled one takes back what has not begun,
+and waits for what has. So a timeout may overrun by one read.
+"""
+
+import asyncio
+import sys
+import threading
+import time
+import weakref
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from cdd import _cdd
+
+T = TypeVar("T")
+Submit = Callable[[_cdd.Queue, Any], int]
+
+_TURN_S = 0.001  # so long a coroutine may go on without letting others have a turn
+_turn_ends = 0.0
+
+
+class _LoopQueue:
+    """The queue of one event loop, and how the loop hears of it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.core = _cdd.Queue()
+        try:
+            loop.add_reader(self.core.fileno(), self.core.resolve)
+        except NotImplementedError:  # Windows' Proactor watches no descriptor
+            waiter = threading.Thread(
+                target=_wait_for, args=(weakref.ref(self.core), weakref.ref(loop)), name="cdd", daemon=True
+            )
+            waiter.start()
+
+
+def _wait_for(
+    queue: "weakref.ref[_cdd.Queue]", loop: "weakref.ref[asyncio.AbstractEventLoop]"
+) -> None:  # pragma: no cover (Windows)
+    while (core := queue()) is not None:
+        ended = core.wait(500)
+        running = loop()
+        if running is None or running.is_closed():
+            return
+        if ended:
+            taken = threading.Event()
+
+            def resolve(core: _cdd.Queue = core, taken: threading.Event = taken) -> None:
+                core.resolve()
+                taken.set()
+
+            running.call_soon_threadsafe(resolve)
+            taken.wait(5)
+        del core, running
+
+
+_queues: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopQueue]" = weakref.WeakKeyDictionary()
+
+
+def _queue_of(loop: asyncio.AbstractEventLoop) -> _cdd.Queue:
+    found = _queues.get(loop)
+    if found is None:
+        found = _queues[loop] = _LoopQueue(loop)
+    return found.core
+
+
+def running_queue() -> _cdd.Queue:
+    """The queue of the running asyncio loop: what is under way there, for tests and the curious."""
+    return _queue_of(asyncio.get_running_loop())
+
+
+def _in_trio() -> bool:
+    trio = sys.modules.get("trio")
+    if trio is None:
+        return False
+    try:
+        trio.lowlevel.current_trio_token()
+    except RuntimeError:
+        return False
+    return True
+
+
+async def done(submit: Submit) -> Any:
+    """Has a thread do what `submit(queue, future)` submits, and gives the future's result.
+
+    Cancelled: what has not begun is taken back; what has begun ends first.
+    """
+    if _in_trio():
+        return await _done_in_trio(submit)
+    loop = asyncio.get_running_loop()
+    queue = _queue_of(loop)
+    future = loop.create_future()
+    ticket = submit(queue, future)
+    try:
+        return await future
+    except asyncio.CancelledError:
+        while not queue.cancel(ticket):
+            again = loop.create_future()
+            if not queue.again(ticket, again):
+                break
+            with suppress(asyncio.CancelledError, Exception):  # of a read that nobody wants any more
+                await again
+        raise
+
+
+class _Outcome:
+    """As much of a future as a queue needs."""
+
+    def __init__(self) -> None:
+        self.value: Any = None
+        self.error: BaseException | None = None
+        self._done = False
+
+    def done(self) -> bool:
+        return self._done
+
+    def set_result(self, value: Any) -> None:
+        self.value, self._done = value, True
+
+    def set_exception(self, error: BaseException) -> None:
+        self.error, self._done = error, True
+
+
+_idle_queues: list[_cdd.Queue] = []  # trio lets one task at a time wait for a descriptor: a queue for each
+
+
+async def _done_in_trio(submit: Submit) -> Any:
+    trio = sys.modules["trio"]
+    queue = _idle_queues.pop() if _idle_queues else _cdd.Queue()
+    outcome = _Outcome()
+    ticket = submit(queue, outcome)
+
+    async def wait() -> None:
+        while not outcome.done():
+            await trio.lowlevel.wait_readable(queue.fileno())
+            queue.resolve()
+
+    try:
+        await wait()
+    except trio.Cancelled:
+        queue.cancel(ticket)
+        with trio.CancelScope(shield=True):
+            await wait()
+        raise
+    finally:
+        _idle_queues.append(queue)
+    if outcome.error is not None:
+        raise outcome.error
+    return outcome.value
+
+
+async def in_thread(work: Callable[[], T], undo: Callable[[T], object] | None = None) -> T:
+    """What work() gives, called in a thread of Python's. Cancelled: waits for its end, and has undo() end
+    what it made."""
+    if _in_trio():
+        trio = sys.modules["trio"]
+        with trio.CancelScope(shield=True):
+            made: T = await trio.to_thread.run_sync(work)
+        try:
+            await trio.lowlevel.checkpoint_if_cancelled()
+        except trio.Cancelled:
+            if undo is not None:
+                undo(made)
+            raise
+        return made
+    future = asyncio.get_running_loop().run_in_executor(None, work)
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        while not future.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait({future})
+        if undo is not None and not future.cancelled() and future.exception() is None:
+            undo(future.result())
+        raise
+
+
+async def turn() -> None:
+    """Lets other tasks run, once a millisecond: for work that is done at once, again and again."""
+    global _turn_ends
+    if time.monotonic() < _turn_ends:
+        return
+    if _in_trio():
+        await sys.modules["trio"].lowlevel.checkpoint()
+    else:
+        await asyncio.sleep(0)
+    _turn_ends = time.monotonic() + _TURN_S
+
+
+async def changes(watch: _cdd.Watch, most_s: float | None) -> None:
+    """Sleeps until a file may have changed: an event, or the next step of the timer; at most so long."""
+    step = watch.step_ms() / 1000
+    if most_s is not None:
+        step = min(step, most_s)
+    descriptor = watch.fileno()
+    if _in_trio():
+        trio = sys.modules["trio"]
+        with trio.move_on_after(step):
+            if descriptor < 0:
+                await trio.sleep_forever()
+            await trio.lowlevel.wait_readable(descriptor)
+            watch.clear()
+        return
+    loop = asyncio.get_running_loop()
+    event = asyncio.Event()
+    try:
+        if descriptor < 0:
+            raise NotImplementedError
+        loop.add_reader(descriptor, event.set)
+    except NotImplementedError:
+        await asyncio.sleep(step)
+        return
+    timer = loop.call_later(step, event.set)
+    try:
+        await event.wait()
+    finally:
+        timer.cancel()
+        loop.remove_reader(descriptor)
+    watch.clear()
+
+
+async def steps(look: Callable[[], Any], watch: _cdd.Watch, timeout: float | None) -> AsyncIterator[Any]:
+    """What look() gives each time that it gives something; ends when it raises StopIteration, or after
+    `timeout` seconds without anything."""
+    since = time.monotonic()
+    while True:
+        try:
+            found = look()
+        except StopIteration:
+            return
+        if found is not None:
+            yield found
+            since = time.monotonic()
+            continue
+        left = None if timeout is None else since + timeout - time.monotonic()
+        if left is not None and left <= 0:
+            return
+        await changes(watch, left)

@@ -1,0 +1,241 @@
+"""The methods of readers and writers that are awaited or followed; cdd.aio is imported when one is called.
+
+Each `a` method takes the arguments of the method without the `a`, and raises what that raises.
+"""
+
+import time
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from cdd import _cdd, arguments
+from cdd.dtypes import Array, storable
+from cdd.indexing import Pick
+from cdd.out import out_items
+from cdd.store.opened import Opened
+
+if TYPE_CHECKING:
+    from cdd.store.damage import VerifyReport
+    from cdd.store.reader import Reader
+
+_FOLLOW_BYTES = 64 << 20  # most that a step of follow() holds
+
+Store = TypeVar("Store", bound=Opened)
+
+
+class Awaited:
+    """`async with` and aclose() of an open store."""
+
+    async def aclose(self) -> None:
+        """close(), awaited."""
+        cast(Opened, self).close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        await self.aclose()
+
+
+class AwaitedReader(Awaited):
+    """aread() and its kin, follow() and afollow()."""
+
+    async def aread(
+        self: Any,
+        start: int = 0,
+        stop: int | None = None,
+        out: Any = None,
+        *,
+        levels: Pick = None,
+        features: Pick = None,
+    ) -> Any:
+        """read(), awaited. Little that is in memory already is read at once, and other tasks have their turn
+        each millisecond; all else is read by a thread. When the await is over, nobody writes to `out`: a
+        cancelled read is taken back, or ends first."""
+        from cdd import aio
+
+        if self._core.is_warm(start, stop):
+            await aio.turn()
+            return self.read(start, stop, out, levels=levels, features=features)
+        if levels is not None or features is not None:
+            return await aio.in_thread(lambda: self.read(start, stop, out, levels=levels, features=features))
+        first, last = self._bounds(start, stop)
+        shape = (last - first, *self._row_shape)
+        box = np.empty(shape, self._item_dtype()) if out is None else out_items(out, self.dtype, shape)
+        result = box.view(self.dtype) if out is None else out
+        core, count = self._core, last - first
+        return await aio.done(lambda queue, future: queue.read(core, future, result, first, count, box))
+
+    async def aread_windows(
+        self: Any,
+        starts: npt.ArrayLike,
+        rows: int,
+        out: Any = None,
+        *,
+        levels: Pick = None,
+        features: Pick = None,
+    ) -> Any:
+        """read_windows(), awaited: always by a thread, and by several where that pays."""
+        from cdd import aio
+
+        if levels is not None or features is not None:
+            return await aio.in_thread(
+                lambda: self.read_windows(starts, rows, out, levels=levels, features=features)
+            )
+        numbers, rows = self._window_numbers(starts, rows)
+        shape = (len(numbers), rows, *self._row_shape)
+        box = np.empty(shape, self._item_dtype()) if out is None else out_items(out, self.dtype, shape)
+        result = box.view(self.dtype) if out is None else out
+        core = self._core
+        return await aio.done(
+            lambda queue, future: queue.read_windows(core, future, result, numbers, rows, box)
+        )
+
+    async def achunk(self: Any, number: int, out: Any = None) -> Any:
+        """chunk(), awaited."""
+        return await self.aread(*self._chunk_rows(number), out=out)
+
+    async def averify(self: Any) -> "VerifyReport":
+        """verify(), awaited: in a thread of Python's, which computes on cdd.threads() cores."""
+        from cdd import aio
+
+        return await aio.in_thread(self.verify)
+
+    def follow(
+        self: Any, start: int | None = None, timeout: float | None = None, reopen: bool = False
+    ) -> Iterator[Array]:
+        """Yields rows as they come, every row once: each array holds those since the last one, up to 64 MiB.
+
+        Begins with row `start`, by default with the first one after those that are there now. Sleeps until
+        the system tells of a change of the file, and looks by itself every 250 ms at least. Ends when no row
+        came for `timeout` seconds, when the reader is closed, and after the last row of a file that was
+        replaced; with reopen=True it goes on with the first row of the new file then.
+        """
+        look = _Look(self, start, timeout, reopen)
+        return look.rows()
+
+    def afollow(
+        self: Any, start: int | None = None, timeout: float | None = None, reopen: bool = False
+    ) -> AsyncIterator[Array]:
+        """follow(), for `async for`."""
+        from cdd import aio
+
+        look = _Look(self, start, timeout, reopen)
+        return aio.steps(look.next, look.watch, timeout)
+
+
+class _Look:
+    """Where a follower is, and what it finds when it looks."""
+
+    def __init__(self, reader: "Reader", start: int | None, timeout: float | None, reopen: bool) -> None:
+        if timeout is not None and not timeout >= 0:
+            raise ValueError(f"timeout is seconds, 0 or more, or None for no end: not {timeout!r}")
+        if isinstance(reader._source, bytes | bytearray | memoryview):
+            raise ValueError("bytes do not grow: follow a file or a cdd.Memory")
+        if reader.closed:
+            raise ValueError(f"the reader of {reader._name} is closed")
+        self.seen = len(reader) if start is None else arguments.index("start of follow()", start)
+        if not 0 <= self.seen <= len(reader):
+            raise IndexError(f"row {start} is not within the store's {len(reader)}: 0 to the end are allowed")
+        self.reader, self.timeout, self.reopen = reader, timeout, reopen
+        self.watch = _cdd.Watch(str(reader._source) if reader.path is not None else "")
+
+    def next(self) -> Array | None:
+        """Rows that came, or None. StopIteration: no more will come."""
+        reader = self.reader
+        if reader.closed:
+            raise StopIteration
+        if len(reader) == self.seen:
+            last = reader.replaced  # asked before the look: afterwards the old file gets no more rows
+            reader.refresh()
+            if len(reader) == self.seen:
+                if last:
+                    self._after_the_last()
+                return None
+        step = max(1, _FOLLOW_BYTES // max(1, reader.nbytes // len(reader)))
+        first, self.seen = self.seen, min(len(reader), self.seen + step)
+        return np.asarray(reader.read(first, self.seen))
+
+    def _after_the_last(self) -> None:
+        if not self.reopen:
+            raise StopIteration
+        try:
+            fresh = type(self.reader)(self.reader._source, **self.reader._options)
+        except FileNotFoundError:
+            return  # there is none of that name at this moment
+        self.reader, self.seen = fresh, 0
+        self.watch = _cdd.Watch(str(fresh._source))
+
+    def rows(self) -> Generator[Array, None, None]:
+        since = time.monotonic()
+        while True:
+            try:
+                found = self.next()
+            except StopIteration:
+                return
+            if found is not None:
+                yield found
+                since = time.monotonic()
+                continue
+            left = None if self.timeout is None else since + self.timeout - time.monotonic()
+            if left is not None and left <= 0:
+                return
+            self.watch.wait(-1 if left is None else max(1, int(left * 1000)))
+
+
+class AwaitedWriter(Awaited):
+    """aappend(), aflush() and aclose(), in the order of the calls."""
+
+    async def aappend(self: Any, rows: npt.ArrayLike) -> None:
+        """append(), awaited: by a thread, after what was begun before. No task may change the array until
+        then."""
+        from cdd import aio
+
+        code, array, swapped = storable(rows)
+        self._check_rows(array)
+        core = self._core
+        await aio.done(lambda queue, future: queue.append(core, future, code, array, swapped))
+
+    async def aflush(self: Any) -> None:
+        """flush(), awaited: the disk is waited for by a thread."""
+        from cdd import aio
+
+        core = self._core
+        await aio.done(lambda queue, future: queue.flush(core, future))
+
+    async def aclose(self: Any) -> None:
+        """close(), awaited, after all that was begun before."""
+        from cdd import aio
+
+        core = self._core
+        await aio.done(lambda queue, future: queue.close_writer(core, future))
+
+    async def __aexit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        """aclose(); after an exception a store that is not visible yet is given up."""
+        if kind is not None and getattr(self, "_whole", False):
+            cast(Opened, self).__exit__(kind, None, None)
+        else:
+            await self.aclose()
+
+
+class Opening(Generic[Store]):
+    """A store that is being opened: `async with` it, or await it."""
+
+    _store: Store
+
+    def __init__(self, open_store: Callable[[], Store]) -> None:
+        self._open: Callable[[], Store] = open_store
+
+    def __await__(self) -> Generator[Any, None, Store]:
+        from cdd import aio
+
+        return aio.in_thread(self._open, lambda made: made.close()).__await__()
+
+    async def __aenter__(self) -> Store:
+        self._store = await self
+        return self._store
+
+    async def __aexit__(self, *error: Any) -> None:
+        await cast(Awaited, self._store).__aexit__(*error)

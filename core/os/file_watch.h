@@ -1,0 +1,35 @@
+// Tells when a file may have changed: by the system's events where it has them, and always by time, since
+// network mounts send no events, nor do some overlays, and a user's watches may be used up. An event only
+// means "look".
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace cdd {
+
+class FileWatch {
+ public:
+  // Never throws for want of events: then time alone tells.
+  explicit FileWatch(const std::string& path);
+  ~FileWatch();
+  FileWatch(const FileWatch&) = delete;
+  FileWatch& operator=(const FileWatch&) = delete;
+
+  // Sleeps until an event, or for the next step of the timer: 1 ms after an event, doubled to 250 ms as long
+  // as there is none; at most `most_ms` (negative: no limit). Whether there was an event.
+  bool wait(std::int64_t most_ms);
+
+  // For event loops: a descriptor that is readable when there are events, -1 where there is none. After it
+  // was, clear() takes them; step_ms() is how long to sleep else, and grows with each call.
+  std::intptr_t handle() const noexcept { return handle_; }
+  void clear() noexcept;
+  std::int64_t step_ms() noexcept;
+
+ private:
+  std::intptr_t handle_ = -1;
+  std::intptr_t file_ = -1;  // watched by the handle, where the system wants it open
+  std::int64_t step_ms_ = 1;
+};
+
+}  // namespace cdd
