@@ -353,3 +353,16 @@ def test_importing_cdd_imports_no_asyncio() -> None:
     code += "assert before or 'asyncio' not in sys.modules"
     env = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(cdd.__file__).parent.parent), *sys.path])}
     subprocess.run([sys.executable, "-P", "-c", code], check=True, env=env)
+
+
+def test_the_page_is_true(tmp_path: Path, array: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The Python of docs/async.md, run."""
+    page = Path(__file__).parents[2] / "docs" / "async.md"
+    code = page.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
+    code = code.replace("r.afollow()", "r.afollow(timeout=0)")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"use": lambda rows: None}
+    exec(compile(code, str(page), "exec"), names)
+    out = np.empty((64, 50, 3), np.float32)
+    asyncio.run(names["main"](array[:500], np.array([0, 100]), out))
+    np.testing.assert_array_equal(out, array[:64])
