@@ -82,7 +82,7 @@ def buffer_dtype(dtype: DType) -> DType:
     """The dtype under which the same items have a buffer."""
     if dtype.kind in "mM":
         return np.dtype(np.int64)
-    if _CODES[dtype] == _BFLOAT16:
+    if code_of(dtype) == _BFLOAT16:
         return np.dtype(np.uint16)
     return dtype
 

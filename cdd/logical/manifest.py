@@ -69,6 +69,9 @@ class Manifest:
     dimension_names: tuple[str | None, ...] | None = None
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        code_of(self.dtype)  # raises TypeError for what cdd does not store
+
     @property
     def ndim(self) -> int:
         return len(self.shape)

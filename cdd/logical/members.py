@@ -174,7 +174,7 @@ class Places:
     def open(self, member: Member, dtype: DType) -> Source:
         """The member, open and as the manifest says. MemberError where it is not; the system's errors."""
         source = getattr(self, f"_open_{member.kind.replace('-', '_')}")(member)
-        _compare(member, source.array, dtype)
+        _compare(member, source, dtype)
         return source  # type: ignore[no-any-return]
 
     def _open_named(self, member: Member) -> Source:
@@ -265,8 +265,11 @@ def source_of(array: Any, shape: tuple[int, ...]) -> Source:
     return Source(array, shape)
 
 
-def _compare(member: Member, array: Any, dtype: DType) -> None:
-    if np.dtype(array.dtype) != dtype:
+def _compare(member: Member, source: Source, dtype: DType) -> None:
+    array, found = source.array, np.dtype(source.array.dtype)
+    # The byte order of a zarr array is its codec's: it has this machine's, and assigns by value.
+    is_same = found == dtype or (isinstance(source, ZarrSource) and found == dtype.newbyteorder("="))
+    if not is_same:
         raise MemberError(
             f"member {member.name!r} has dtype {array.dtype}, the manifest says {dtype}", member.name
         )
