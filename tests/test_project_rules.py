@@ -46,7 +46,18 @@ SYSTEM_IMPORTS: dict[str, tuple[str, ...]] = {
     "logical": ("store", "dataset"),
 }
 # Modules at the top of cdd/ that all systems share; they import each other and _cdd alone.
-SHARED = {"arguments", "arrow", "attrs", "dtypes", "indexing", "manifests", "options", "out", "progress"}
+SHARED = {
+    "arguments",
+    "arrow",
+    "attrs",
+    "compared",
+    "dtypes",
+    "indexing",
+    "manifests",
+    "options",
+    "out",
+    "progress",
+}
 SHARED |= {"aio", "threads"}
 
 # Headers from outside and the places of the core that may see each.

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from cdd import arguments
 from cdd._cdd import CddError
+from cdd.compared import ComparedByRows
 from cdd.dtypes import Array as NumpyArray
 from cdd.dtypes import DType
 from cdd.indexing import select
@@ -39,7 +40,7 @@ class Origin(Protocol):
         """The manifest as decoded JSON, where members are, and the version's name."""
 
 
-class Array:
+class Array(ComparedByRows):
     """Several arrays that are shown as one. It is read like a cdd.Reader, in any number of dimensions:
 
         a[10_000:10_064], a[-1], a[:, 25:30, 0], a[[3, 9, 4]], a[mask]     as NumPy's, a new array each time

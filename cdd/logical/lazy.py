@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from cdd.compared import ComparedByRows
 from cdd.dtypes import Array as NumpyArray
 from cdd.dtypes import DType
 from cdd.out import out_items
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from cdd.logical.array import Array
 
 
-class Lazy:
+class Lazy(ComparedByRows):
     """A box of a logical array. Indexing it by numbers and slices gives another one; result() reads it.
 
     np.asarray(view) reads it, too. Numbers count as NumPy's do: negative ones from the view's end.

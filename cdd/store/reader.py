@@ -193,25 +193,6 @@ class Reader(AwaitedReader, Opened, ArrayRows):
         """What the rows are, for keys of caches: another store, or one that grew, has another."""
         return ("cdd.Reader", *self._core.snapshot())
 
-    def __eq__(self, other: object) -> Any:
-        return self._compared(other, "==")
-
-    def __ne__(self, other: object) -> Any:
-        return self._compared(other, "!=")
-
-    __hash__ = object.__hash__
-
-    def _compared(self, other: object, sign: str) -> Any:
-        if isinstance(other, np.ndarray):
-            return NotImplemented  # NumPy reads all rows then, as for <
-        raise TypeError(f"a reader is not compared: reader[a:b] {sign} value compares rows")
-
-    def __contains__(self, value: object) -> bool:
-        """Whether any item equals `value`, or any row where it has the shape of one, as NumPy has it."""
-        if np.ndim(value) >= self.ndim:  # type: ignore[arg-type]
-            raise TypeError(f"an item or a row of shape {self._row_shape} may be in the store")
-        return any(bool(np.any(block == value)) for _, block in self.iter_chunks())
-
 
 def _reopen(source: Source, options: dict[str, Any], as_of: Snapshot) -> Reader:
     reader = Reader.__new__(Reader)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cdd import _cdd, arguments
+from cdd.compared import ComparedByRows
 from cdd.dtypes import Array, DType
 from cdd.indexing import Cells, Part, Pick, row_numbers
 from cdd.out import out_buffer
@@ -21,7 +22,7 @@ _WARN_BYTES = 1 << 30  # of rows that become one array
 _GATHER_ROWS = 1 << 20  # of one call that picks single rows
 
 
-class ArrayRows(_cdd.Rows):
+class ArrayRows(ComparedByRows, _cdd.Rows):
     """Rows of one dtype and shape, indexed like a NumPy array: r[5], r[a:b], r[:, 25:30, 0], r[[3, 9, 4]],
     r[mask]."""
 
@@ -140,6 +141,12 @@ class ArrayRows(_cdd.Rows):
             warnings.warn(text, ResourceWarning, stacklevel=2)
         rows = self._rows(0, self._core.rows)
         return rows if dtype is None else rows.astype(dtype, copy=False)
+
+    def __contains__(self, value: object) -> bool:
+        """Whether any item equals `value`, or any row where it has the shape of one, as NumPy has it."""
+        if np.ndim(value) >= self.ndim:  # type: ignore[arg-type]
+            raise TypeError(f"an item or a row of shape {self._row_shape} may be in the store")
+        return any(bool(np.any(block == value)) for _, block in self.iter_chunks())
 
     def __iter__(self) -> Iterator[Any]:
         """The rows, read chunk by chunk."""

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from cdd import _cdd
+from cdd.compared import ComparedByRows
 from cdd.dtypes import Array, DType, buffer_dtype, dtype_of
 from cdd.indexing import Numbers, Selection, select
 from cdd.out import out_items
@@ -23,7 +24,7 @@ class Stored(NamedTuple):
     absent_tiles: int  # not stored, since they are fill values
 
 
-class TileReader:
+class TileReader(ComparedByRows):
     """Made by cdd.tiles.open(path). Any number of threads may read; it sees more only by refresh()."""
 
     def __init__(self, path: str | os.PathLike[str], *, scale: int = 0) -> None:

@@ -38,7 +38,7 @@ struct ReaderOptions {
   // Chunks that claim more raw bytes are refused (Limit) before anything is allocated for them.
   std::uint64_t max_chunk_raw_bytes = kMaxChunkRawBytes;
   // Shows what another reader showed. Opening throws Corrupt for another store, Truncated for a shorter one.
-  std::optional<Snapshot> as_of;
+  std::optional<Snapshot> as_of = std::nullopt;
 };
 
 struct ChunkInfo {
