@@ -179,8 +179,10 @@ int main(int argc, char** argv) {
       "%-22s rows |  ratio: levels zstd3  lz4 zst19 lv+z19 | scan GB/s: lv zstd3 lz4 | window us: lv zstd3 "
       "lz4 copy | encode MB/s\n",
       "set");
-  for (const test::TestArray& a : test::load_arrays("lob")) {
-    if (a.name.find(part) == std::string::npos) continue;
+  std::vector<test::TestArray> arrays = test::load_arrays("lob");
+  for (test::TestArray& a : test::load_arrays("series")) arrays.push_back(std::move(a));
+  for (const test::TestArray& a : arrays) {
+    if (a.name.find(part) == std::string::npos || !kLevelsCodec.accepts(a.layout)) continue;
     ++sets;
     const Stored probe = store_set(a, 64, Method::Levels);
     // Rows that take about 4 KiB, from the marginal cost of a row.

@@ -23,7 +23,7 @@ constexpr double kRivalCost = 1.5;     // times the winner's
 constexpr double kUnlike = 1.5;        // times the share of a trial, or a part of it
 constexpr std::uint32_t kFewRows = 4;  // so many times as many rows are another matter
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kReadNs = 4.0;  // a stored byte, read at 250 MB/s: a disk in a data centre
+constexpr double kReadNs = 2.0;  // a stored byte, read at 500 MB/s: a disk in a data centre
 // A window, and rows before it that must be decoded too. Of a longer chunk codecs leave the other rows alone,
 // while compressors make all of it.
 constexpr double kWindowRows = 256;

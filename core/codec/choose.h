@@ -29,7 +29,7 @@
 namespace cdd {
 
 enum class Profile : std::uint8_t {
-  Fast,   // least time to get a window: reading its chunk at 250 MB/s, then decoding what must be
+  Fast,   // least time to get a window: reading its chunk at 500 MB/s, then decoding what must be
   Dense,  // fewest stored bytes
 };
 
