@@ -1,6 +1,9 @@
 """What is wrong with logical arrays as a whole, and what no manifest needs any more."""
 
 import os
+import re
+import shutil
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,9 +18,10 @@ from cdd.logical.digests import first_difference
 from cdd.logical.errors import LogicalError
 from cdd.logical.manifest import Manifest, read
 from cdd.logical.opening import open
-from cdd.logical.origins import manifest_of, names_in, open_group
+from cdd.logical.origins import home_of, manifest_of, names_in, open_group
 
 Progress = Callable[[int, int], None]
+_OWN_NAME = re.compile("m[0-9a-f]{16}")  # as adding.new_name() makes them
 
 
 @dataclass
@@ -143,7 +147,19 @@ def _orphans(array: Array) -> list[str]:
 
 def _unnamed_arrays(group: Any, manifest: Manifest) -> list[str]:
     used = {member.path for member in manifest.members if member.kind == "zarr"}
-    return sorted(name for name, _ in group.arrays() if name not in used)
+    with warnings.catch_warnings():  # of arrays that a killed writer had only begun
+        warnings.filterwarnings("ignore", message="Object at .* is not recognized")
+        names = {name for name, _ in group.arrays()}
+    folder = _folder_of(group)
+    if folder is not None:
+        names |= {path.name for path in folder.iterdir() if _OWN_NAME.fullmatch(path.name)}
+    return sorted(names - used)
+
+
+def _folder_of(group: Any) -> Path | None:
+    """The group's folder, where its store is on a local disk."""
+    home = home_of(group.store)
+    return None if home is None else Path(home, group.path)
 
 
 def _unnamed_files(home: str, kept: set[str]) -> Iterator[Path]:
@@ -219,5 +235,10 @@ def _delete_arrays(backend: Backend, name: str, manifest: Manifest) -> list[str]
     group = backend.places(name).group
     names = _unnamed_arrays(group, manifest)
     for unnamed in names:
-        del group[unnamed]
+        try:
+            del group[unnamed]
+        except KeyError:  # no array yet: what a killed writer had begun
+            folder = _folder_of(group)
+            if folder is not None:
+                shutil.rmtree(folder / unnamed)
     return [f"{group.path}/{unnamed}" for unnamed in names]

@@ -159,6 +159,21 @@ def test_members_are_plain_zarr_arrays_for_others(tmp_path: Path) -> None:
 
 
 @needs_zarr
+def test_what_a_killed_writer_had_begun(tmp_path: Path) -> None:
+    with logical.transaction(zarr.create_group(tmp_path / "s.zarr")) as t:
+        t.create("books", shape=(0, 50, 3), dtype="f4").append(BOOKS[:500])
+    begun = tmp_path / "s.zarr" / "books" / "m0123456789abcdef"
+    begun.mkdir()
+    (begun / "zarr.0.partial").write_text("{")
+    report = logical.check(tmp_path / "s.zarr")
+    assert report.ok
+    assert report.orphans == ["books/m0123456789abcdef"]
+    assert logical.prune(tmp_path / "s.zarr") == ["books/m0123456789abcdef"]
+    assert not begun.exists()
+    assert np.array_equal(logical.open(tmp_path / "s.zarr")[:], BOOKS[:500])
+
+
+@needs_zarr
 def test_members_are_plain_zarr_arrays_for_zarrs(tmp_path: Path) -> None:
     pytest.importorskip("zarrs")
     with logical.transaction(zarr.create_group(tmp_path / "s.zarr")) as t:
