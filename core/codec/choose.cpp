@@ -31,13 +31,6 @@ constexpr double kWindowRows = 256;
 constexpr double kNearBytes = 256 << 10;
 constexpr double kFarNs = 0.13;
 
-// Time of one decoding step: ns for each byte it makes and for each byte it takes. benchmarks/calibrate.cpp
-// fits them to whole-chunk reads of real arrays; these are a Zen 4 core's. Only their proportions matter.
-struct StepCost {
-  double made;
-  double taken;
-};
-
 constexpr StepCost compressor_cost(Compressor compressor) {
   switch (compressor) {
     case Compressor::Lz4:
@@ -50,22 +43,11 @@ constexpr StepCost compressor_cost(Compressor compressor) {
   return {0, 0};
 }
 
-constexpr StepCost codec_cost(const ChunkPlan& plan) {
-  switch (plan.codec->id) {
-    case CodecId::Levels:
-      return {0.036, 0.44};
-    case CodecId::Numeric:
-      return {0.08, 1.3};
-    case CodecId::OkxObF16:
-    case CodecId::OkxObF32:
-    case CodecId::GenericOb:
-      return {0.03, 0};
-    case CodecId::Raw:
-      return {0.02, 0};
-    case CodecId::Bytes:
-      break;
+StepCost codec_cost(const ChunkPlan& plan) {
+  for (const NamedScheme& scheme : plan.codec->schemes) {
+    if (scheme.byte_planes == plan.byte_planes) return scheme.cost;
   }
-  return {plan.byte_planes ? 0.03 : 0, 0};  // plain rows decompress straight into place
+  return {};
 }
 
 }  // namespace
@@ -93,8 +75,7 @@ Chooser::Chooser(const RowLayout& layout, const std::vector<ChunkPlan>& plans, P
     if (before != nullptr && before->codec == plan.codec && before->byte_planes == plan.byte_planes) {
       ++families_.back().end;
     } else {
-      const bool plain = plan.codec->id == CodecId::Raw || plan.codec->id == CodecId::Bytes;
-      families_.push_back({i, i + 1, plain});
+      families_.push_back({i, i + 1, plan.codec->is_plain});
     }
   }
   for (Decision& decision : decisions_) decision.standings.resize(families_.size());
@@ -131,7 +112,7 @@ EncodedChunk Chooser::take(const Chunk& chunk, const Encoding& encoded, std::vec
   const bool due = trial_is_due(at);
   const bool unlike = !due && is_unlike(at, chunk, encoded);
   if (due || unlike) {
-    const bool is_raw = candidates_[at.winner].codec->id == CodecId::Raw;
+    const bool is_raw = candidates_[at.winner].codec == &kRawCodec;
     bool all = unlike || is_raw || at.since_full >= kFullInterval;
     try_candidates(chunk, at, all);
     if (!all && is_worse(at, chunk, best_)) try_candidates(chunk, at, all = true);
@@ -257,7 +238,7 @@ void Chooser::try_candidates(const Chunk& chunk, Decision& decision, bool all) {
   best_.encoder = decision.winner;
   for (std::size_t i = 0; i < families_.size(); ++i) {
     const auto [begin, end, plain] = families_[i];
-    if (candidates_[begin].codec->id == CodecId::Raw) continue;
+    if (candidates_[begin].codec == &kRawCodec) continue;
     if (!all && !decision.standings[i].rival) continue;
     if (plain && best_.chunk.record_bytes != 0 && !plain_may_win) {
       plain_may_win = try_plans(end - 1, end, chunk, hash, best_).bytes < bytes;
@@ -274,7 +255,7 @@ void Chooser::try_candidates(const Chunk& chunk, Decision& decision, bool all) {
 
 // RAW's cost is known without encoding.
 void Chooser::consider_raw(const Chunk& chunk) {
-  const auto is_raw = [](const ChunkPlan& plan) { return plan.codec->id == CodecId::Raw; };
+  const auto is_raw = [](const ChunkPlan& plan) { return plan.codec == &kRawCodec; };
   const auto raw = std::ranges::find_if(candidates_, is_raw);
   if (raw == candidates_.end()) return;
   const auto bytes = static_cast<std::uint32_t>(record_bound(layout_, chunk.n_rows, *raw));
@@ -287,7 +268,7 @@ void Chooser::consider_raw(const Chunk& chunk) {
 // What the trial that left its best in best_ decides.
 void Chooser::note_trial(const Chunk& chunk, Decision& decision, bool was_due) const {
   const std::size_t family = family_of(best_.encoder);
-  const bool is_raw = candidates_[best_.encoder].codec->id == CodecId::Raw;
+  const bool is_raw = candidates_[best_.encoder].codec == &kRawCodec;
   const bool same =
       profile_ == Profile::Dense ? family == family_of(decision.winner) : best_.encoder == decision.winner;
   Standing& standing = decision.standings[family];

@@ -11,8 +11,6 @@ namespace {
 
 namespace cf = chunk_flags;
 
-constexpr std::uint64_t kKnownFlags = cf::kLz4 | cf::kZstd | cf::kLittleEndian | cf::kDownCast16 |
-                                      cf::kRecordCheck | cf::kBatchCont | cf::kBytePlanes;
 constexpr std::size_t kTransformedSizeBytes = 4;  // u32 in front of a compressed payload
 // What a transform may claim to expand to, relative to the raw rows: the loosest bound() of any codec.
 constexpr std::uint64_t kTransformSlack = std::uint64_t{1} << 20;
@@ -42,9 +40,8 @@ std::uint64_t flag_of(Compressor compressor) {
 }
 
 std::uint32_t put_record_check(MutableBytes record, const ChunkPlace& place) noexcept {
-  const std::size_t checked = record.size() - kRecordCheckBytes;
-  const auto check = check32(CheckDomain::Record, place.salt, place.number, record.first(checked));
-  store<std::uint32_t>(record.data() + checked, check);
+  const std::uint32_t check = record_check(record, place.salt, place.number);
+  store<std::uint32_t>(record.data() + record.size() - kRecordCheckBytes, check);
   return check;
 }
 
@@ -53,9 +50,9 @@ void check_header(const RowLayout& layout, std::uint32_t n_rows, const RecordHea
   if (header.n_rows != n_rows) {
     fail(ErrorCode::Corrupt, "record has %u rows, the index says %u", header.n_rows, n_rows);
   }
-  if ((header.flags & ~kKnownFlags) != 0 || (header.flags & cf::kLittleEndian) == 0) {
+  if ((header.flags & ~cf::kKnown) != 0 || (header.flags & cf::kLittleEndian) == 0) {
     fail(ErrorCode::Unsupported, "record has flags 0x%llx, this version knows 0x%llx",
-         static_cast<unsigned long long>(header.flags), static_cast<unsigned long long>(kKnownFlags));
+         static_cast<unsigned long long>(header.flags), static_cast<unsigned long long>(cf::kKnown));
   }
 }
 
@@ -104,7 +101,7 @@ void decode_payload(const RowLayout& layout, std::uint32_t n_rows, const Codec& 
     fail(ErrorCode::Corrupt, "payload claims %llu bytes before compression for %llu raw ones",
          static_cast<unsigned long long>(size), static_cast<unsigned long long>(raw_bytes));
   }
-  if (codec.id == CodecId::Bytes && (flags & cf::kBytePlanes) == 0 && size == raw_bytes) {
+  if (codec.is_plain && (flags & cf::kBytePlanes) == 0 && size == raw_bytes) {
     return decompress_rows(compressor, reader.rest(), layout, n_rows, range, cells, out);
   }
   const MutableBytes transformed = scratch(Stage::Compress).get(static_cast<std::size_t>(size));
@@ -162,8 +159,8 @@ Transformed transform_chunk(const RowLayout& layout, Bytes rows, std::uint32_t n
   }
   const MutableBytes made = out.first(plan.codec->encode(layout, rows, n_rows, context, out));
   if (made.empty()) return {};
-  const bool is_checked = plan.codec->id == CodecId::Levels || plan.codec->id == CodecId::Numeric;
-  if (is_checked && !comes_back(layout, n_rows, *plan.codec, context.flags, made, rows)) return {};
+  if (plan.codec->is_checked && !comes_back(layout, n_rows, *plan.codec, context.flags, made, rows))
+    return {};
   Transformed transformed{made, context.flags, std::nullopt, context.cast_error};
   if ((context.flags & cf::kDownCast16) != 0) transformed.hash = hash128(reconstructed);
   return transformed;
@@ -204,15 +201,14 @@ std::uint32_t seal_record(MutableBytes record, const ChunkPlace& place, bool con
 }
 
 void check_record(Bytes record, const ChunkPlace& place) {
-  check_record(record, place, load<std::uint32_t>(record.data() + record.size() - kRecordCheckBytes));
+  check_record(record, place, stored_check(record));
 }
 
 void check_record(Bytes record, const ChunkPlace& place, std::uint32_t expected) {
-  const std::size_t checked = record.size() - kRecordCheckBytes;
-  const auto found = check32(CheckDomain::Record, place.salt, place.number, record.first(checked));
-  if (found != expected) {
-    fail(ErrorCode::Checksum, "record check is %08x, its %zu bytes give %08x", expected, checked, found);
-  }
+  const std::uint32_t found = record_check(record, place.salt, place.number);
+  if (found == expected) return;
+  fail(ErrorCode::Checksum, "record check is %08x, its %zu bytes give %08x", expected,
+       record.size() - kRecordCheckBytes, found);
 }
 
 void decode_chunk_rows(const RowLayout& layout, Bytes record, const ChunkPlace& place, Verify verify,
@@ -248,19 +244,25 @@ bool is_compressed(Bytes record) noexcept {
 }
 
 bool is_dear(Bytes record) noexcept {
-  const auto id = static_cast<CodecId>(load<std::uint16_t>(record.data() + kRecordTypeAt));
-  return is_compressed(record) || (id != CodecId::Raw && id != CodecId::Numeric);
+  const Codec* const codec = find_codec(load<std::uint16_t>(record.data() + kRecordTypeAt));
+  return is_compressed(record) || codec == nullptr || !codec->is_light;
 }
 
 std::string codec_name(std::uint16_t type, std::uint64_t flags) {
-  const Codec* codec = find_codec(type);
-  std::string name = codec == nullptr ? "type" + std::to_string(type) : codec->name;
-  if (type == static_cast<std::uint16_t>(CodecId::Bytes))
-    name = (flags & cf::kBytePlanes) != 0 ? "planes" : "";
-  const char* suffix = (flags & cf::kZstd) != 0 ? "zstd" : (flags & cf::kLz4) != 0 ? "lz4" : "";
-  if (name.empty() && *suffix == '\0') return codec->name;
-  if (*suffix != '\0' && !name.empty()) name += '+';
-  return name + suffix;
+  const Codec* const codec = find_codec(type);
+  const bool planes = (flags & cf::kBytePlanes) != 0;
+  const Compressor compressor = (flags & cf::kZstd) != 0  ? Compressor::Zstd
+                                : (flags & cf::kLz4) != 0 ? Compressor::Lz4
+                                                          : Compressor::None;
+  if (codec != nullptr) {
+    for (const NamedScheme& scheme : codec->schemes) {
+      if (scheme.compressor == compressor && scheme.byte_planes == planes) return scheme.name;
+    }
+  }
+  // No writer's.
+  const std::string name = codec == nullptr ? "type" + std::to_string(type) : codec->name;
+  if (compressor == Compressor::None) return name;
+  return name + (compressor == Compressor::Zstd ? "+zstd" : "+lz4");
 }
 
 }  // namespace cdd

@@ -2,8 +2,8 @@
 //
 // A codec turns the raw rows of one chunk into a payload and any range of its rows back. It knows nothing of
 // files, records or checks. Adding one = an id here, a row in the table, a section in docs/formats/codecs and
-// a golden file; no caller changes. Payloads are specified in docs/formats/codecs and never change their
-// meaning.
+// a golden file. No caller changes: what it is called, what it costs and how careful others are with it
+// stands in its row. Payloads are specified in docs/formats/codecs and never change their meaning.
 //
 // Contracts shared by all codecs:
 //  - `rows` holds exactly n_rows * layout.row_bytes() bytes, n_rows >= 1, at most 2 GiB.
@@ -23,6 +23,7 @@
 
 #include "core/base/bytes.h"
 #include "core/base/row_layout.h"
+#include "core/codec/compressor.h"
 #include "core/format/cdd/constants.h"
 
 namespace cdd {
@@ -63,9 +64,35 @@ struct EncodeContext {
       nullptr;  // out, lossy codecs only: if not null, gets the rows decode will return
 };
 
+// Time of one decoding step: ns for each byte it makes and for each byte it takes. benchmarks/calibrate.cpp
+// fits them to whole-chunk reads of real arrays; these are a Zen 4 core's. Only their proportions matter.
+struct StepCost {
+  double made = 0;
+  double taken = 0;
+};
+
+// A name that users write for a codec and what follows it: "levels", "planes+zstd".
+struct NamedScheme {
+  const char* name;
+  Compressor compressor = Compressor::None;
+  StepCost cost;  // of the codec's step
+  bool byte_planes = false;
+};
+
+// Whether a codec stores float32 as float16: where it is asked to, or whatever it is asked.
+enum class CastsTo16 : std::uint8_t { Never, WhenAsked, Always };
+
 struct Codec {
   CodecId id;
-  const char* name;  // as users write it: "raw", "levels", ...
+  const char* name;                      // "raw", "levels", ...
+  std::span<const NamedScheme> schemes;  // in order of preference where two cost the same
+  const char* takes = nullptr;           // for errors, where it does not take rows of every layout
+
+  bool in_auto = false;  // "auto" may choose it
+  CastsTo16 casts = CastsTo16::Never;
+  bool is_plain = false;    // the payload is the rows, or their byte planes
+  bool is_checked = false;  // much code: what it makes is decoded again to see, before it is stored
+  bool is_light = false;    // decoding costs little more than copying the record
 
   // Whether encode can take chunks of this layout at all.
   bool (*accepts)(const RowLayout& layout) noexcept;
@@ -86,7 +113,7 @@ struct Codec {
                             RowRange range, const Cells& cells, std::byte* out) = nullptr;
 };
 
-// All codecs, in order of id.
+// All codecs, in order of preference where two cost the same.
 std::span<const Codec* const> codecs() noexcept;
 
 // Null for an id this version does not know.

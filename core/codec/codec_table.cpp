@@ -1,4 +1,4 @@
-// The table of codecs, in order of id. codec.h says what a row holds.
+// The table of codecs, in order of preference where two cost the same. codec.h says what a row holds.
 #include <array>
 
 #include "core/codec/book/xor.h"
@@ -11,15 +11,18 @@
 namespace cdd {
 namespace {
 
-constexpr std::array kTable{&kRawCodec,       &kBytesCodec,  &kOkxObF16Codec, &kOkxObF32Codec,
-                            &kGenericObCodec, &kLevelsCodec, &kNumericCodec};
+constexpr std::array kTable{&kRawCodec,      &kLevelsCodec,   &kNumericCodec,  &kBytesCodec,
+                            &kOkxObF32Codec, &kOkxObF16Codec, &kGenericObCodec};
 
 }  // namespace
 
 std::span<const Codec* const> codecs() noexcept { return kTable; }
 
 const Codec* find_codec(std::uint16_t id) noexcept {
-  return id < kTable.size() && static_cast<std::uint16_t>(kTable[id]->id) == id ? kTable[id] : nullptr;
+  for (const Codec* const codec : kTable) {
+    if (static_cast<std::uint16_t>(codec->id) == id) return codec;
+  }
+  return nullptr;
 }
 
 }  // namespace cdd

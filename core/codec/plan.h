@@ -1,8 +1,8 @@
-// The names users write for codecs, as plans: "zstd", "planes+lz4", "okx_ob_f32", "levels+zstd", "auto", ...
+// The names users write for codecs, *schemes*: "zstd", "planes+lz4", "okx_ob_f32", "levels+zstd", "auto", ...
 //
-// "codec+compressor" is one plan. A codec that is never written without a compressor may be named alone: then
-// each compressor is a candidate. "auto" is every lossless plan that suits the layout. Which candidate a
-// chunk gets is choose.h's business.
+// "codec+compressor" is one plan; the rows of the codecs have them. A codec that is never written without a
+// compressor may be named alone: then each compressor is a candidate. "auto" is every plan of the codecs that
+// say so and suit the layout. Which candidate a chunk gets is choose.h's business.
 #pragma once
 
 #include <string>

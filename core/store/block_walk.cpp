@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/base/hash.h"
+#include "core/format/cdd/record.h"
+#include "core/store/index_layout.h"
 
 namespace cdd {
 namespace {
@@ -14,16 +15,11 @@ constexpr std::size_t kSearchBytes = std::size_t{1} << 18;  // of one read while
 // Records whose slots one piece of damage takes are no longer; files may be sparse, and any size.
 constexpr std::uint64_t kMostSearchedBytes = std::uint64_t{1} << 30;
 constexpr std::byte kNoSlot[kSlotBytes]{};
-constexpr std::uint32_t kCommitFlags = slot_flags::kCommit | slot_flags::kSynced;
 
 std::optional<Slot> chunk_slot(const std::byte* bytes, std::uint64_t salt, std::uint64_t chunk) {
   std::optional<Slot> slot = parse_slot(bytes, salt, chunk);
   if (slot && !slot->is_chunk()) slot.reset();
   return slot;
-}
-
-bool is_commit_at(const std::optional<Slot>& slot, std::uint64_t position) {
-  return slot && (slot->flags & kCommitFlags) == kCommitFlags && slot->record_check == position;
 }
 
 }  // namespace
@@ -149,7 +145,8 @@ std::optional<BlockWalk::Successor> BlockWalk::successor_of(std::uint64_t k) con
     return Successor{full.plain->next, full.plain->slots.back().row_end};
   }
   const std::uint32_t capacity = geometry_.capacity(k);
-  const Bytes bytes = storage_.copy_at(slot_offset(k, capacity - 1), 2 * kSlotBytes, scratch(Stage::Record));
+  const Bytes bytes =
+      storage_.copy_at(slot_offset(block(k).offset, capacity - 1), 2 * kSlotBytes, scratch(Stage::Record));
   if (bytes.size() < 2 * kSlotBytes) return std::nullopt;
   const auto link = parse_slot(bytes.data() + kSlotBytes, salt_, kLinkKey | k);
   if (link && link->has(slot_flags::kLink)) return Successor{link->offset, link->row_end};
@@ -184,9 +181,7 @@ bool BlockWalk::is_sealed(std::uint64_t k) const {
   const auto block_bytes = static_cast<std::size_t>(geometry_.block_bytes(k));
   const Bytes found = storage_.copy_at(block(k).offset, block_bytes, scratch(Stage::Record));
   if (found.size() < block_bytes) return false;
-  const Hash128 hash = {load<std::uint64_t>(found.data() + kBlockHashAt),
-                        load<std::uint64_t>(found.data() + kBlockHashAt + 8)};
-  return hash != Hash128{} && hash128(found.subspan(kBlockHeaderBytes)) == hash;
+  return seal_holds(seal_of(found.data()), found.subspan(kBlockHeaderBytes));
 }
 
 std::vector<std::optional<Slot>> BlockWalk::read_slots(std::uint64_t first, std::size_t count) const {
@@ -206,8 +201,8 @@ std::vector<std::optional<Slot>> BlockWalk::read_slots(std::uint64_t first, std:
       }
       continue;
     }
-    const Bytes bytes = k < blocks_.size() ? storage_.copy_at(slot_offset(k, position), run * kSlotBytes,
-                                                              scratch(Stage::Record))
+    const Bytes bytes = k < blocks_.size() ? storage_.copy_at(slot_offset(block(k).offset, position),
+                                                              run * kSlotBytes, scratch(Stage::Record))
                                            : Bytes{};
     for (std::size_t i = 0; i < run; ++i) {
       const bool there = (i + 1) * kSlotBytes <= bytes.size();
@@ -221,7 +216,8 @@ std::optional<BlockWalk::Tail> BlockWalk::find_clean_tail() const {
   const std::uint64_t k = blocks_.size() - 1;
   const std::uint32_t capacity = geometry_.capacity(k);
   const auto is_zero = [&](std::uint64_t position) {
-    const Bytes bytes = storage_.copy_at(slot_offset(k, position), kSlotBytes, scratch(Stage::Record));
+    const Bytes bytes =
+        storage_.copy_at(slot_offset(block(k).offset, position), kSlotBytes, scratch(Stage::Record));
     return bytes.size() < kSlotBytes || is_zero_slot(bytes.data());
   };
   std::uint64_t low = 0;                             // every slot before is in use
@@ -236,7 +232,8 @@ std::optional<BlockWalk::Tail> BlockWalk::find_clean_tail() const {
   }
   if (low == 0) return std::nullopt;
   const std::uint64_t position = low - 1;
-  const Bytes bytes = storage_.copy_at(slot_offset(k, position), kSlotBytes, scratch(Stage::Record));
+  const Bytes bytes =
+      storage_.copy_at(slot_offset(block(k).offset, position), kSlotBytes, scratch(Stage::Record));
   Tail tail;
   // A proof elsewhere would be one of an earlier time, and it says where it stands, so a search that damage
   // led astray cannot end on it.
@@ -248,7 +245,8 @@ std::optional<BlockWalk::Tail> BlockWalk::find_clean_tail() const {
 // Takes the slot at a position into account, after all behind it. Returns whether it is a proof.
 bool BlockWalk::look_back(std::uint64_t k, std::uint64_t position, const std::byte* slot, Tail& tail) const {
   const std::uint64_t chunk = geometry_.first_chunk(k) + position;
-  const auto found = is_zero_slot(slot) ? std::nullopt : parse_slot(slot, salt_, key_of(k, position));
+  const auto found =
+      is_zero_slot(slot) ? std::nullopt : parse_slot(slot, salt_, slot_key(geometry_, k, position));
   if (is_commit_at(found, position)) {
     tail = {chunk, chunk, chunk, true, found->offset};
     return true;
@@ -271,7 +269,8 @@ bool BlockWalk::look_back_through(std::uint64_t k, Tail& tail) const {
   for (std::uint64_t end = std::uint64_t{geometry_.capacity(k)} + 1; end > 0;) {
     const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kScanSlots, end));
     end -= count;
-    const Bytes bytes = storage_.copy_at(slot_offset(k, end), count * kSlotBytes, scratch(Stage::Record));
+    const Bytes bytes =
+        storage_.copy_at(slot_offset(block(k).offset, end), count * kSlotBytes, scratch(Stage::Record));
     for (std::size_t i = count; i-- > 0;) {
       const bool there = (i + 1) * kSlotBytes <= bytes.size();
       if (look_back(k, end + i, there ? bytes.data() + i * kSlotBytes : kNoSlot, tail)) return true;
@@ -304,9 +303,10 @@ CommittedEnd BlockWalk::find_end() const {
 }
 
 std::optional<Slot> BlockWalk::slot_at(std::uint64_t k, std::uint64_t position) const {
-  const Bytes bytes = storage_.copy_at(slot_offset(k, position), kSlotBytes, scratch(Stage::Record));
+  const Bytes bytes =
+      storage_.copy_at(slot_offset(block(k).offset, position), kSlotBytes, scratch(Stage::Record));
   if (bytes.size() < kSlotBytes) return std::nullopt;
-  return parse_slot(bytes.data(), salt_, key_of(k, position));
+  return parse_slot(bytes.data(), salt_, slot_key(geometry_, k, position));
 }
 
 BlockWalk::Extent BlockWalk::extent_of(std::uint64_t chunks) const {
@@ -334,11 +334,7 @@ Bytes BlockWalk::record_of(std::uint64_t chunk, const Slot& slot) const {
     return {};
   const Bytes record = storage_.copy_at(slot.offset, slot.size, scratch(Stage::Record));
   if (record.size() != slot.size) return {};
-  const Bytes checked = record.first(slot.size - kRecordCheckBytes);
-  const auto stored = load<std::uint32_t>(record.data() + checked.size());
-  const bool holds =
-      stored == slot.record_check && stored == check32(CheckDomain::Record, salt_, chunk, checked);
-  return holds ? record : Bytes{};
+  return record_holds(record, salt_, chunk, slot.record_check) ? record : Bytes{};
 }
 
 std::vector<Slot> BlockWalk::slots_of_records(std::uint64_t first, std::uint64_t most, Extent from) const {
@@ -372,11 +368,13 @@ bool BlockWalk::goes_on_at(std::uint64_t chunk) const {
   const std::uint64_t position = chunk - geometry_.first_chunk(k);
   const auto count = static_cast<std::size_t>(
       std::min<std::uint64_t>(kLookSlots, std::uint64_t{geometry_.capacity(k)} + 1 - position));
-  const Bytes bytes = storage_.copy_at(slot_offset(k, position), count * kSlotBytes, scratch(Stage::Record));
+  const Bytes bytes =
+      storage_.copy_at(slot_offset(block(k).offset, position), count * kSlotBytes, scratch(Stage::Record));
   for (std::size_t i = 0; (i + 1) * kSlotBytes <= bytes.size(); ++i) {
     const std::byte* const slot = bytes.data() + i * kSlotBytes;
     if (is_zero_slot(slot)) continue;
-    if (i > 0 || !is_commit_at(parse_slot(slot, salt_, key_of(k, position)), position)) return true;
+    if (i > 0 || !is_commit_at(parse_slot(slot, salt_, slot_key(geometry_, k, position)), position))
+      return true;
   }
   return false;
 }

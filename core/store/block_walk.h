@@ -99,17 +99,11 @@ class BlockWalk {
   void find_lost_blocks();
   std::optional<std::uint64_t> find_header_behind(std::uint64_t k) const;
   std::uint64_t end_of_last_record(std::uint64_t k) const;
-  std::uint64_t key_of(std::uint64_t k, std::uint64_t position) const noexcept {
-    return position == geometry_.capacity(k) ? kLinkKey | k : geometry_.first_chunk(k) + position;
-  }
   const Block& block(std::uint64_t k) const noexcept { return blocks_[static_cast<std::size_t>(k)]; }
   std::optional<Slot> slot_at(std::uint64_t k, std::uint64_t position) const;
   std::optional<Tail> find_clean_tail() const;
   bool look_back(std::uint64_t k, std::uint64_t position, const std::byte* slot, Tail& tail) const;
   bool look_back_through(std::uint64_t k, Tail& tail) const;
-  std::uint64_t slot_offset(std::uint64_t k, std::uint64_t position) const noexcept {
-    return block(k).offset + kBlockHeaderBytes + kSlotBytes * position;
-  }
 
   const Storage& storage_;
   const std::uint64_t salt_;

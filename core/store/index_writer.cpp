@@ -127,7 +127,7 @@ void IndexWriter::put_close_slot() {
   const Slot slot{at_.end, at_.rows, 0, static_cast<std::uint32_t>(position),
                   slot_flags::kCommit | slot_flags::kSynced};
   std::byte out[kSlotBytes];
-  put_slot(slot, salt_, is_block_full() ? kLinkKey | k : at_.chunks, out);
+  put_slot(slot, salt_, slot_key(geometry_, k, position), out);
   storage_->write_at(slot_offset(k, position), out);
 }
 

@@ -10,6 +10,7 @@
 
 #include "core/format/cdd/metadata.h"
 #include "core/storage/storage.h"
+#include "core/store/index_layout.h"
 
 namespace cdd {
 
@@ -68,7 +69,7 @@ class IndexWriter {
 
   std::uint64_t last_block() const noexcept { return blocks_.size() - 1; }
   std::uint64_t slot_offset(std::uint64_t block, std::uint64_t position) const noexcept {
-    return blocks_[static_cast<std::size_t>(block)] + kBlockHeaderBytes + kSlotBytes * position;
+    return cdd::slot_offset(blocks_[static_cast<std::size_t>(block)], position);
   }
   bool is_block_full() const noexcept { return at_.chunks == geometry_.first_chunk(blocks_.size()); }
   void add_block();

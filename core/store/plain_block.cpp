@@ -50,8 +50,7 @@ Slot slot_of_record(const Storage& storage, const ChunkPlace& place, std::uint64
   check_record(record, place);
   Bytes payload;
   const std::uint64_t n_rows = parse_record(record, &payload).n_rows;
-  return {offset, row_begin + n_rows, size, load<std::uint32_t>(record.data() + size - kRecordCheckBytes),
-          slot_flags::kSynced | slot_flags::kEnd};
+  return {offset, row_begin + n_rows, size, stored_check(record), slot_flags::kSynced | slot_flags::kEnd};
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "core/codec/cells.h"
 #include "core/format/cdd/record.h"
 #include "core/os/fork_gate.h"
+#include "core/store/find_layout.h"
 #include "core/threads/for_each.h"
 
 namespace cdd {
@@ -70,28 +71,13 @@ void Reader::learn_fixed_bytes() {
   }
 }
 
-// A store created without a layout has it from its first record, or the first one that is not damaged. When a
-// crash lost all the records there are, it has none yet.
+// When a crash lost all the records there are, it has none yet.
 void Reader::load_layout() {
-  layout_ = header_.metadata.layout;
-  for (std::uint64_t chunk = 0; chunk < index_.chunks() && !layout_.is_set(); ++chunk) {
-    const ChunkEntry entry = index_.entry(chunk);
-    if (entry.is_damaged()) continue;
-    try {
-      const Bytes record = scratch(Stage::Record).own(read_record(entry));
-      check_record(record, {header_.metadata.check_salt(), chunk});
-      Bytes payload;
-      layout_ = parse_record(record, &payload).layout;
-    } catch (const Error& error) {
-      if (error.code() == ErrorCode::Io) throw;
-    }
-  }
+  layout_ = find_layout(*storage_, header_, index_);
   if (layout_.is_set()) {
     layout_known_.store(true, std::memory_order_release);
   } else if (index_.durable_chunks() > 0) {
-    fail_at({Place::Kind::Chunk}, ErrorCode::Checksum,
-            "%s: none of its chunks (%llu) is whole, and nothing else tells the dtype and shape of its rows",
-            storage_->name().c_str(), ull{index_.chunks()});
+    fail_without_layout(*storage_, index_);
   }
 }
 
@@ -138,7 +124,11 @@ void Reader::read_into(RowRange range, MutableBytes out, const Cells* cells) con
   }
   if (range.count == 0) return;
   const bool is_large = range.count >= kParallelBytes / layout_.row_bytes() && threads() > 1;
-  (this->*(is_large ? &Reader::read_range_in_parallel : &Reader::read_range))(range, cells, out.data());
+  if (is_large) {
+    read_range_in_parallel(range, cells, out.data());
+  } else {
+    read_range(range, cells, out.data());
+  }
 }
 
 void Reader::read_range(RowRange range, const Cells* cells, std::byte* out) const {
@@ -205,8 +195,7 @@ Reader::OpenChunk Reader::open_chunk(std::uint64_t chunk) const {
         fail(ErrorCode::Corrupt, "record has more rows than the index leaves it");
       open.rows = {entry.row_end - own_rows, own_rows};
     }
-    if (load<std::uint32_t>(open.record.data() + open.record.size() - kRecordCheckBytes) !=
-        entry.record_check) {
+    if (stored_check(open.record) != entry.record_check) {
       fail(ErrorCode::Checksum, "the record's check is not the one in its index slot");
     }
     check_rows(open.rows.count);

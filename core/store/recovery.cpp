@@ -9,14 +9,14 @@
 
 #include "core/base/hash.h"
 #include "core/store/block_walk.h"
+#include "core/store/index_layout.h"
 #include "core/store/index_writer.h"
 
 namespace cdd {
 namespace {
 
 bool has_whole_seal(Bytes header) {
-  return header.size() == kBlockHeaderBytes && load<std::uint64_t>(header.data() + kBlockHashAt) != 0 &&
-         load<std::uint64_t>(header.data() + kBlockHashAt + 8) != 0;
+  return header.size() == kBlockHeaderBytes && is_whole_seal(seal_of(header.data()));
 }
 
 // Of an unclean file: chunks before `unbroken` hold, those before `chunks` are whole appends, too.
@@ -52,8 +52,8 @@ bool restore_slots(WritableStorage& storage, const Metadata& metadata, const Blo
   for (std::size_t i = 0; i < slots.size(); ++i) {
     if (found[i]) continue;
     std::byte bytes[kSlotBytes];
-    put_slot(slots[i], metadata.check_salt(), first + i, bytes);
-    storage.write_at(block + kBlockHeaderBytes + kSlotBytes * (position + i), bytes);
+    put_slot(slots[i], metadata.check_salt(), slot_key(geometry, k, position + i), bytes);
+    storage.write_at(slot_offset(block, position + i), bytes);
     restored = true;
   }
   return restored;

@@ -4,7 +4,7 @@
 
 #include "core/codec/plan.h"
 #include "core/os/process.h"
-#include "core/store/reader.h"
+#include "core/store/find_layout.h"
 #include "core/threads/for_each.h"
 
 namespace cdd {
@@ -57,7 +57,8 @@ std::unique_ptr<Writer> Writer::open_file(const std::string& path, const WriterO
 std::unique_ptr<Writer> Writer::create_in(std::shared_ptr<FileStorage> file, const WriterOptions& options,
                                           Visible visible) {
   auto writer = create(file, options);
-  visible == Visible::AtOnce ? file->publish() : writer->unpublished_.swap(file);
+  if (visible == Visible::AtOnce) file->publish();
+  if (visible == Visible::AtClose) writer->unpublished_ = file;
   return writer;
 }
 
@@ -82,15 +83,16 @@ std::unique_ptr<Writer> Writer::open(std::shared_ptr<WritableStorage> storage, c
          storage->name().c_str(), header.metadata.readonly_compatible);
   }
   IndexWriter index = IndexWriter::recover(*storage, header.metadata, header.first_block);
-  // The reader knows the layout of a file that was created without one, once the file is recovered.
-  const Reader reader(storage);
+  const ChunkIndex chunks(*storage, header.metadata, header.first_block);
+  const RowLayout layout = find_layout(*storage, header, chunks);
+  if (!layout.is_set() && chunks.durable_chunks() > 0) fail_without_layout(*storage, chunks);
   WriterOptions merged = options;
-  if (reader.layout().is_set()) {
-    if (options.layout.is_set() && !(options.layout == reader.layout())) {
+  if (layout.is_set()) {
+    if (options.layout.is_set() && !(options.layout == layout)) {
       fail(ErrorCode::InvalidArgument, "%s holds rows of %s, not %s", storage->name().c_str(),
-           to_string(reader.layout()).c_str(), to_string(options.layout).c_str());
+           to_string(layout).c_str(), to_string(options.layout).c_str());
     }
-    merged.layout = reader.layout();
+    merged.layout = layout;
   }
   const std::uint32_t hint = header.metadata.chunk_rows;
   const std::uint64_t hinted_bytes = std::uint64_t{hint} * merged.layout.row_bytes();
@@ -202,22 +204,22 @@ void Writer::append_rows(const RowLayout& layout, RowSource rows, std::uint64_t 
       const std::uint32_t chunks =
           is_large && done >= tail_rows_ ? chunks_at_once(total - done, group_bytes) : 1;
       if (chunks > 1) {
-        done += encode_group(take(rows, done, std::uint64_t{chunks} * count), count, chunks);
-      } else if (encode_sized(take(rows, done, count), count)) {
+        done += encode_group(rows_at(rows, done, std::uint64_t{chunks} * count), count, chunks);
+      } else if (encode_sized(rows_at(rows, done, count), count)) {
         done += count;
       }
     }
     if (options_.durability == Durability::Always && done < total) {
-      encode(take(rows, done, total - done), static_cast<std::uint32_t>(total - done));
+      encode(rows_at(rows, done, total - done), static_cast<std::uint32_t>(total - done));
       done = total;
     }
     if (done == 0) {
-      // take() may have lengthened it for a chunk that was refused.
+      // rows_at() may have lengthened it for a chunk that was refused.
       tail_.resize(static_cast<std::size_t>(tail_rows_ * layout_.row_bytes()));
       const Bytes all = rows.at(0, n_rows);
       tail_.insert(tail_.end(), all.begin(), all.end());
     } else {
-      const Bytes rest = take(rows, done, total - done);
+      const Bytes rest = rows_at(rows, done, total - done);
       std::vector<std::byte> tail(rest.begin(), rest.end());
       write_pending(true);
       tail_.swap(tail);
@@ -229,7 +231,7 @@ void Writer::append_rows(const RowLayout& layout, RowSource rows, std::uint64_t 
 
 // Rows [first, first + count) of the tail followed by `rows`, in one piece: where they begin in the tail and
 // end in `rows`, the tail is lengthened by a copy.
-Bytes Writer::take(RowSource& rows, std::uint64_t first, std::uint64_t count) {
+Bytes Writer::rows_at(RowSource& rows, std::uint64_t first, std::uint64_t count) {
   const std::size_t row_bytes = layout_.row_bytes();
   if (first >= tail_rows_) return rows.at(first - tail_rows_, count);
   const std::uint64_t held = tail_.size() / row_bytes;

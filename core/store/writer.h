@@ -75,7 +75,7 @@ class Writer {
   void check_usable() const;
   void fix_layout(const RowLayout& layout);
   void append_rows(const RowLayout& layout, RowSource rows, std::uint64_t n_rows);
-  Bytes take(RowSource& rows, std::uint64_t first, std::uint64_t count);
+  Bytes rows_at(RowSource& rows, std::uint64_t first, std::uint64_t count);
   std::size_t next_record();
   void encode(Bytes rows, std::uint32_t n_rows);
   bool encode_sized(Bytes rows, std::uint32_t n_rows);

@@ -170,11 +170,40 @@ void decode_generic(const RowLayout& layout, std::uint32_t n_rows, std::uint64_t
 
 }  // namespace
 
-constinit const Codec kOkxObF16Codec{CodecId::OkxObF16, "okx_ob_f16", accepts_okx, bound,
-                                     encode_f16,        decode_f16};
-constinit const Codec kOkxObF32Codec{CodecId::OkxObF32, "okx_ob_f32", accepts_okx, bound,
-                                     encode_f32,        decode_f32};
-constinit const Codec kGenericObCodec{CodecId::GenericOb, "generic_ob",  accepts_generic, bound,
-                                      encode_generic,     decode_generic};
+constexpr StepCost kCost{0.03, 0};
+constexpr const char* kTakesOkx = "float32 (50, 3)";
+
+constexpr NamedScheme kOkxObF16Schemes[] = {{"okx_ob_f16+lz4", Compressor::Lz4, kCost},
+                                            {"okx_ob_f16+zstd", Compressor::Zstd, kCost}};
+constinit const Codec kOkxObF16Codec{.id = CodecId::OkxObF16,
+                                     .name = "okx_ob_f16",
+                                     .schemes = kOkxObF16Schemes,
+                                     .takes = kTakesOkx,
+                                     .casts = CastsTo16::Always,
+                                     .accepts = accepts_okx,
+                                     .bound = bound,
+                                     .encode = encode_f16,
+                                     .decode_rows_into = decode_f16};
+constexpr NamedScheme kOkxObF32Schemes[] = {{"okx_ob_f32+lz4", Compressor::Lz4, kCost},
+                                            {"okx_ob_f32+zstd", Compressor::Zstd, kCost}};
+constinit const Codec kOkxObF32Codec{.id = CodecId::OkxObF32,
+                                     .name = "okx_ob_f32",
+                                     .schemes = kOkxObF32Schemes,
+                                     .takes = kTakesOkx,
+                                     .accepts = accepts_okx,
+                                     .bound = bound,
+                                     .encode = encode_f32,
+                                     .decode_rows_into = decode_f32};
+constexpr NamedScheme kGenericObSchemes[] = {{"generic_ob+lz4", Compressor::Lz4, kCost},
+                                             {"generic_ob+zstd", Compressor::Zstd, kCost}};
+constinit const Codec kGenericObCodec{.id = CodecId::GenericOb,
+                                      .name = "generic_ob",
+                                      .schemes = kGenericObSchemes,
+                                      .takes = "(levels, features) with items of 2, 4 or 8 bytes",
+                                      .casts = CastsTo16::WhenAsked,
+                                      .accepts = accepts_generic,
+                                      .bound = bound,
+                                      .encode = encode_generic,
+                                      .decode_rows_into = decode_generic};
 
 }  // namespace cdd

@@ -309,7 +309,21 @@ void decode_cells_into(const RowLayout& layout, std::uint32_t n_rows, std::uint6
 
 }  // namespace
 
-constinit const Codec kLevelsCodec{CodecId::Levels, "levels",         accepts,          bound,
-                                   encode,          decode_rows_into, decode_cells_into};
+constexpr StepCost kCost{0.036, 0.44};
+constexpr NamedScheme kLevelsSchemes[] = {{"levels", Compressor::None, kCost},
+                                          {"levels+zstd", Compressor::Zstd, kCost}};
+
+constinit const Codec kLevelsCodec{
+    .id = CodecId::Levels,
+    .name = "levels",
+    .schemes = kLevelsSchemes,
+    .takes = "(levels, features) with items of 4 or 8 bytes, at most (4096, 64)",
+    .in_auto = true,
+    .is_checked = true,
+    .accepts = accepts,
+    .bound = bound,
+    .encode = encode,
+    .decode_rows_into = decode_rows_into,
+    .decode_cells_into = decode_cells_into};
 
 }  // namespace cdd

@@ -15,8 +15,20 @@ std::size_t encode(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, En
 
 }  // namespace
 
-constinit const Codec kNumericCodec{
-    CodecId::Numeric,          "numeric", accepts, numeric::bound, encode, numeric::decode_rows_into,
-    numeric::decode_cells_into};
+constexpr StepCost kCost{0.08, 1.3};
+constexpr NamedScheme kNumericSchemes[] = {{"numeric", Compressor::None, kCost},
+                                           {"numeric+zstd", Compressor::Zstd, kCost}};
+
+constinit const Codec kNumericCodec{.id = CodecId::Numeric,
+                                    .name = "numeric",
+                                    .schemes = kNumericSchemes,
+                                    .in_auto = true,
+                                    .is_checked = true,
+                                    .is_light = true,
+                                    .accepts = accepts,
+                                    .bound = numeric::bound,
+                                    .encode = encode,
+                                    .decode_rows_into = numeric::decode_rows_into,
+                                    .decode_cells_into = numeric::decode_cells_into};
 
 }  // namespace cdd

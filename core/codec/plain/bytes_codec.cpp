@@ -54,6 +54,20 @@ void decode_rows_into(const RowLayout& layout, std::uint32_t n_rows, std::uint64
 
 }  // namespace
 
-constinit const Codec kBytesCodec{CodecId::Bytes, "bytes", accepts, bound, encode, decode_rows_into};
+// Plain rows decompress straight into place.
+constexpr NamedScheme kBytesSchemes[] = {{"lz4", Compressor::Lz4, {}},
+                                         {"zstd", Compressor::Zstd, {}},
+                                         {"planes+lz4", Compressor::Lz4, {0.03, 0}, true},
+                                         {"planes+zstd", Compressor::Zstd, {0.03, 0}, true}};
+
+constinit const Codec kBytesCodec{.id = CodecId::Bytes,
+                                  .name = "bytes",
+                                  .schemes = kBytesSchemes,
+                                  .in_auto = true,
+                                  .is_plain = true,
+                                  .accepts = accepts,
+                                  .bound = bound,
+                                  .encode = encode,
+                                  .decode_rows_into = decode_rows_into};
 
 }  // namespace cdd

@@ -37,7 +37,18 @@ void decode_cells_into(const RowLayout& layout, std::uint32_t n_rows, std::uint6
 
 }  // namespace
 
-constinit const Codec kRawCodec{CodecId::Raw,     "raw", accepts, bound, encode, decode_rows_into,
-                                decode_cells_into};
+constexpr NamedScheme kRawSchemes[] = {{"raw", Compressor::None, {0.02, 0}}};
+
+constinit const Codec kRawCodec{.id = CodecId::Raw,
+                                .name = "raw",
+                                .schemes = kRawSchemes,
+                                .in_auto = true,
+                                .is_plain = true,
+                                .is_light = true,
+                                .accepts = accepts,
+                                .bound = bound,
+                                .encode = encode,
+                                .decode_rows_into = decode_rows_into,
+                                .decode_cells_into = decode_cells_into};
 
 }  // namespace cdd

@@ -72,6 +72,8 @@ inline constexpr std::uint64_t kDownCast128 = 256;
 inline constexpr std::uint64_t kRecordCheck = 512;  // the record ends with its check; always set
 inline constexpr std::uint64_t kBatchCont = 1024;   // more records of this append follow
 inline constexpr std::uint64_t kBytePlanes = 2048;  // type 1: byte planes rather than rows
+inline constexpr std::uint64_t kKnown =
+    kLz4 | kZstd | kLittleEndian | kDownCast16 | kRecordCheck | kBatchCont | kBytePlanes;  // by this version
 }  // namespace chunk_flags
 
 }  // namespace cdd

@@ -36,4 +36,22 @@ std::size_t put_record_header(const RecordHeader& header, std::byte* out) noexce
 // Throws Corrupt (sizes, dimensions) or Unsupported (dtype, flags this version does not know).
 RecordHeader parse_record(Bytes record, Bytes* payload);
 
+// The check that a record of at least kMinRecordBytes ends with.
+inline std::uint32_t stored_check(Bytes record) noexcept {
+  return load<std::uint32_t>(record.data() + record.size() - kRecordCheckBytes);
+}
+// The one that its other bytes have as chunk `number` of the file with this salt.
+inline std::uint32_t record_check(Bytes record, std::uint64_t salt, std::uint64_t number) noexcept {
+  return check32(CheckDomain::Record, salt, number, record.first(record.size() - kRecordCheckBytes));
+}
+// Whether a record is that chunk's, whole.
+inline bool record_holds(Bytes record, std::uint64_t salt, std::uint64_t number) noexcept {
+  return stored_check(record) == record_check(record, salt, number);
+}
+// Also whether it is the one that a slot knows.
+inline bool record_holds(Bytes record, std::uint64_t salt, std::uint64_t number,
+                         std::uint32_t slot_check) noexcept {
+  return stored_check(record) == slot_check && record_check(record, salt, number) == slot_check;
+}
+
 }  // namespace cdd

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/store/index_layout.h"
 #include "core/store/rescue/salvage.h"
 
 namespace cdd {
@@ -61,15 +62,17 @@ bool DamagedIndex::is_block(std::uint64_t offset, std::uint64_t k) const {
 
 // As far as the header tells: of an open block the hash is zero.
 bool DamagedIndex::is_sealed(std::uint64_t k) const {
-  const std::uint64_t at = blocks_[static_cast<std::size_t>(k)] + kBlockHashAt;
-  const Bytes hash = storage_.read_at(at, kBlockHeaderBytes - kBlockHashAt, scratch(Stage::Record));
-  return std::ranges::any_of(hash, [](std::byte byte) { return byte != std::byte{0}; });
+  const std::uint64_t at = blocks_[static_cast<std::size_t>(k)];
+  const Bytes header = storage_.read_at(at, kBlockHeaderBytes, scratch(Stage::Record));
+  return header.size() == kBlockHeaderBytes && has_seal(seal_of(header.data()));
 }
 
 std::optional<Slot> DamagedIndex::read(std::uint64_t k, std::uint64_t position) const {
   if (k >= blocks_.size() || blocks_[static_cast<std::size_t>(k)] == 0) return std::nullopt;
-  const Bytes bytes = storage_.read_at(offset_of(k, position), kSlotBytes, scratch(Stage::Record));
-  return bytes.size() < kSlotBytes ? std::nullopt : parse_slot(bytes.data(), salt_, key_of(k, position));
+  const Bytes bytes = storage_.read_at(slot_offset(blocks_[static_cast<std::size_t>(k)], position),
+                                       kSlotBytes, scratch(Stage::Record));
+  return bytes.size() < kSlotBytes ? std::nullopt
+                                   : parse_slot(bytes.data(), salt_, slot_key(geometry_, k, position));
 }
 
 std::optional<Slot> DamagedIndex::chunk(std::uint64_t chunk) const {
@@ -84,9 +87,10 @@ std::vector<std::optional<Slot>> DamagedIndex::slots(std::uint64_t k, std::uint6
   const std::uint64_t positions = std::uint64_t{geometry_.capacity(k)} + 1;
   if (blocks_[static_cast<std::size_t>(k)] == 0 || position >= positions) return slots;
   const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kScanSlots, positions - position));
-  const Bytes bytes = storage_.read_at(offset_of(k, position), count * kSlotBytes, scratch(Stage::Record));
+  const Bytes bytes = storage_.read_at(slot_offset(blocks_[static_cast<std::size_t>(k)], position),
+                                       count * kSlotBytes, scratch(Stage::Record));
   for (std::size_t i = 0; (i + 1) * kSlotBytes <= bytes.size(); ++i)
-    slots.push_back(parse_slot(bytes.data() + i * kSlotBytes, salt_, key_of(k, position + i)));
+    slots.push_back(parse_slot(bytes.data() + i * kSlotBytes, salt_, slot_key(geometry_, k, position + i)));
   return slots;
 }
 
@@ -102,7 +106,7 @@ void DamagedIndex::look_at(std::uint64_t k, End& end) const {
   for (std::vector<std::optional<Slot>> found; !(found = slots(k, position)).empty();) {
     for (const auto& slot : found) {
       const std::uint64_t chunk = geometry_.first_chunk(k) + position;
-      const bool closed = slot && slot->has(slot_flags::kCommit) && slot->record_check == position;
+      const bool closed = is_commit_at(slot, position);
       ++position;
       if (closed) {
         end = {chunk, slot->row_end, true, false};

@@ -49,12 +49,6 @@ class DamagedIndex {
   bool is_sealed(std::uint64_t k) const;
   std::optional<Slot> read(std::uint64_t k, std::uint64_t position) const;
   void look_at(std::uint64_t k, End& end) const;
-  std::uint64_t offset_of(std::uint64_t k, std::uint64_t position) const {
-    return blocks_[static_cast<std::size_t>(k)] + kBlockHeaderBytes + kSlotBytes * position;
-  }
-  std::uint64_t key_of(std::uint64_t k, std::uint64_t position) const {
-    return position == geometry_.capacity(k) ? kLinkKey | k : geometry_.first_chunk(k) + position;
-  }
 
   const Storage& storage_;
   const std::uint64_t file_bytes_;

@@ -15,7 +15,6 @@ namespace {
 constexpr std::size_t kWindowBytes = std::size_t{1} << 20;  // looked through per read
 constexpr std::size_t kDtypeAt = 4 + 2;
 constexpr std::size_t kHeadBytes = record_header_bytes(kMaxRowDims);
-constexpr std::uint64_t kKnownFlagBits = 2 * chunk_flags::kBytePlanes - 1;
 constexpr std::uint64_t kLargestChunks = 2;  // so much work for what claims to be one
 
 // Whether a record can begin with `head`: few of 2^100 random bytes pass, and zeros fail at once.
@@ -24,7 +23,7 @@ bool may_begin_record(Bytes head, const RowLayout& layout, std::uint64_t left) {
   if (size < kMinRecordBytes || size > left) return false;
   const auto flags = load<std::uint64_t>(head.data() + kRecordFlagsAt);
   const std::uint64_t always = chunk_flags::kRecordCheck | chunk_flags::kLittleEndian;
-  if ((flags & always) != always || flags > kKnownFlagBits) return false;
+  if ((flags & always) != always || (flags & ~chunk_flags::kKnown) != 0) return false;
   if (!layout.is_set()) return true;
   std::byte expected[kHeadBytes];
   RecordHeader like;
@@ -256,11 +255,7 @@ class Scan {
     return n == 0 ? otherwise : record_bytes_ / n;
   }
 
-  bool holds(Bytes record, std::uint64_t number) const {
-    const Bytes checked = record.first(record.size() - kRecordCheckBytes);
-    return load<std::uint32_t>(record.data() + checked.size()) ==
-           check32(CheckDomain::Record, salt_, number, checked);
-  }
+  bool holds(Bytes record, std::uint64_t number) const { return record_holds(record, salt_, number); }
 
   // Honest files, however damaged, need a part of this: it ends what would go on for hours. The work for
   // records that are found is given back: a file has only so many.
