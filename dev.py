@@ -167,7 +167,7 @@ def build_wheel(folder: Path) -> Path:
 
 def need_package() -> None:
     """The built wheel, installed in .venv."""
-    code = ("core", "ext", "cdd", "cmake", "CMakeLists.txt", "setup.py")
+    code = ("core", "capi", "ext", "cdd", "cmake", "CMakeLists.txt", "setup.py")
     text = ("pyproject.toml", "README.md", "LICENSE")
     stamp = VENV / "package.stamp"
     value = fingerprint(*code, *text, salt=os.environ.get("CMAKE_ARGS", ""))
@@ -203,7 +203,7 @@ def test(options: argparse.Namespace) -> None:
 def lint(options: argparse.Namespace) -> None:
     need_venv("lint", *(["tidy"] if options.tidy else []))
     tool = VENV_PYTHON.parent
-    folders = ("core", "ext", "tests", "benchmarks")
+    folders = ("core", "capi", "ext", "tests", "benchmarks")
     cpp = sorted(p for name in folders for p in (ROOT / name).rglob("*") if p.suffix in (".h", ".cpp"))
     say("clang-format")
     run(tool / "clang-format", *(["-i"] if options.fix else ["--dry-run", "-Werror"]), *cpp)

@@ -71,6 +71,8 @@ OUTSIDE: dict[str, tuple[str, ...]] = {
     r"Python\.h": ("ext/",),
 }
 
+C_HEADERS = {"capi/cdd.h"}  # which C compilers take
+
 MAX_LINES = 400
 # Files that may be longer, with the reason.
 LONGER: dict[str, str] = {}
@@ -201,7 +203,7 @@ def has_header(source: Path) -> bool:
 @by_name([p for p in CPP if p.suffix == ".h" or not has_header(p)])
 def test_file_opens_with_a_comment(path: Path) -> None:
     first, second = path.read_text().splitlines()[:2]
-    assert first.startswith("// ")
+    assert first.startswith("/* " if name_of(path) in C_HEADERS else "// ")
     assert len(first) > 20 or second.startswith("//"), "say what the file is, what it is not, what holds"
 
 
@@ -215,7 +217,8 @@ def test_module_opens_with_a_docstring(path: Path) -> None:
 @by_name([p for p in CPP if p.suffix == ".h"])
 def test_header_is_guarded(path: Path) -> None:
     # Highway includes an -inl.h once per target, so those guard themselves by HWY_TARGET_TOGGLE.
-    assert ("HWY_TARGET_TOGGLE" if path.name.endswith("-inl.h") else "#pragma once") in path.read_text()
+    guard = "HWY_TARGET_TOGGLE" if path.name.endswith("-inl.h") else "#pragma once"
+    assert ("#ifndef CDD_H" if name_of(path) in C_HEADERS else guard) in path.read_text()
 
 
 @by_name([*CPP, *CPP_TESTS, *PYTHON, ROOT / "dev.py", ROOT / "setup.py"])

@@ -71,7 +71,7 @@ std::uint64_t Queue::submit(std::unique_ptr<Request> request, Strand* strand) {
   {
     const std::lock_guard lock(mutex_);
     if (under_way_.size() + done_.size() >= most_requests_) {
-      fail(ErrorCode::InvalidArgument, "the queue is full: %zu requests are under way or wait to be taken",
+      fail(ErrorCode::Limit, "the queue is full: %zu requests are under way or wait to be taken",
            most_requests_);
     }
     done_.reserve(under_way_.size() + done_.size() + 1);  // so that an end needs no memory

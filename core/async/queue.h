@@ -56,7 +56,7 @@ class Queue {
   Queue& operator=(const Queue&) = delete;
 
   // Has it done, on a strand after what was submitted there before. Returns its ticket, never 0. Throws
-  // InvalidArgument when so many are under way or wait to be taken, Closed in a forked child.
+  // Limit when so many are under way or wait to be taken, Closed in a forked child.
   std::uint64_t submit(std::unique_ptr<Request> request, Strand* strand = nullptr);
 
   // True: it had not begun, and ends with Error{Cancelled}. False: it runs, or is done, or was never there.

@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <new>
 
-#include "core/store/writer.h"
+#include "core/store/open_or_create.h"
 #include "ext/arguments.h"
 #include "ext/options.h"
 #include "ext/store/memory_type.h"
@@ -24,23 +24,9 @@ WriterObject* cast(PyObject* self) { return reinterpret_cast<WriterObject*>(self
 
 enum class Mode { Replace, Create, Append };
 
-// Between the two attempts of Append somebody else may create the file, or remove it. Append also creates
-// what a link leads to.
 std::shared_ptr<Writer> open_file(const std::string& path, Mode mode, const WriteOptions& options) {
-  if (mode != Mode::Append)
-    return Writer::create_file(path, mode == Mode::Replace, options.core, options.visible);
-  for (;;) {
-    try {
-      return Writer::open_file(path, options.core);
-    } catch (const Error& error) {
-      if (error.os_errno() != ENOENT) throw;
-    }
-    try {
-      return Writer::create_file(followed(path), false, options.core);
-    } catch (const Error& error) {
-      if (error.os_errno() != EEXIST) throw;
-    }
-  }
+  if (mode == Mode::Append) return open_or_create(path, options.core);
+  return Writer::create_file(path, mode == Mode::Replace, options.core, options.visible);
 }
 
 // Readers of a replaced store keep what they had open, as with a file.
