@@ -135,10 +135,11 @@ class StoreSource(Source):
 class ZarrSource(Source):
     """A zarr array, maybe with icechunk behind it."""
 
-    waits = True
-
     def __init__(self, array: Any, shape: tuple[int, ...], icechunk: bool) -> None:
         super().__init__(array, shape)
+        # Near stores keep zarr's Python busy, which threads would only take from each other.
+        near = (zarr().storage.LocalStore, zarr().storage.MemoryStore)
+        self.waits = not isinstance(array.store, near)
         self._icechunk = icechunk
         self._buffer = zarr().buffer.cpu.NDBuffer
 

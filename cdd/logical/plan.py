@@ -18,7 +18,7 @@ from cdd.dtypes import Array
 from cdd.indexing import Numbers, Selection
 from cdd.logical.keys import applied, points_of
 from cdd.logical.manifest import Manifest
-from cdd.logical.members import Places, Source
+from cdd.logical.members import Places, Source, ZarrSource
 from cdd.logical.regions import Layout, cut, moved
 
 THREADS = 8  # that wait for members at once
@@ -216,7 +216,7 @@ class RowsOnly:
         if number < 0 or stop > self.stops[number]:
             return stop
         source = self._reading.source(self._reading.layout.owner[number])
-        if not source.waits:
+        if not isinstance(source, ZarrSource):
             return stop
         rows = (source.array.shards or source.array.chunks)[0]
         end = -(-(stop + self.shifts[number]) // rows) * rows - self.shifts[number]
