@@ -203,8 +203,8 @@ def test(options: argparse.Namespace) -> None:
 def lint(options: argparse.Namespace) -> None:
     need_venv("lint", *(["tidy"] if options.tidy else []))
     tool = VENV_PYTHON.parent
-    folders = ("core", "capi", "ext", "tests", "benchmarks")
-    cpp = sorted(p for name in folders for p in (ROOT / name).rglob("*") if p.suffix in (".h", ".cpp"))
+    folders = ("core", "capi", "ext", "examples", "tests", "benchmarks")
+    cpp = sorted(p for name in folders for p in (ROOT / name).rglob("*") if p.suffix in (".c", ".h", ".hpp", ".cpp"))
     say("clang-format")
     run(tool / "clang-format", *(["-i"] if options.fix else ["--dry-run", "-Werror"]), *cpp)
     say("ruff")

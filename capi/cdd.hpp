@@ -97,7 +97,8 @@ class reader {
   // `count` rows from `first` on; `out` has exactly their bytes, or those of `cells` of each.
   void read(std::uint64_t first, std::uint64_t count, std::span<std::byte> out,
             const cdd_cells* cells = nullptr) const {
-    detail::check([&](cdd_error* e) { return cdd_read(get(), first, count, cells, out.data(), out.size(), e); });
+    detail::check(
+        [&](cdd_error* e) { return cdd_read(get(), first, count, cells, out.data(), out.size(), e); });
   }
   void read_windows(std::span<const std::uint64_t> starts, std::uint64_t rows, std::span<std::byte> out,
                     const cdd_cells* cells = nullptr) const {
@@ -219,11 +220,12 @@ class async {
   auto read_windows(const reader& from, std::span<const std::uint64_t> starts, std::uint64_t rows,
                     std::span<std::byte> out, const cdd_cells* cells = nullptr) const {
     return call([q = queue_, r = from.get(), starts, rows, out, cells](void* user, cdd_error* e) {
-      return cdd_queue_read_windows(q, r, starts.data(), starts.size(), rows, cells, out.data(), out.size(), user,
-                                    nullptr, e);
+      return cdd_queue_read_windows(q, r, starts.data(), starts.size(), rows, cells, out.data(), out.size(),
+                                    user, nullptr, e);
     });
   }
-  auto append(writer& to, const cdd_layout& layout, std::span<const std::byte> rows, std::uint64_t count) const {
+  auto append(writer& to, const cdd_layout& layout, std::span<const std::byte> rows,
+              std::uint64_t count) const {
     return call([q = queue_, w = to.get(), layout, rows, count](void* user, cdd_error* e) {
       return cdd_queue_append(q, w, &layout, rows.data(), count, user, nullptr, e);
     });

@@ -11,7 +11,7 @@ int cdd_cpu_has_avx2(void) {
   if (leaf[0] < 7) return 0;
   __cpuid(leaf, 1);
   const int has_xgetbv = (leaf[2] >> 27) & 1;
-  if (!has_xgetbv || (_xgetbv(0) & 6) != 6) return 0; // the system saves XMM and YMM
+  if (!has_xgetbv || (_xgetbv(0) & 6) != 6) return 0;  // the system saves XMM and YMM
   __cpuidex(leaf, 7, 0);
   return (leaf[1] >> 5) & 1;
 }

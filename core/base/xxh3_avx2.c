@@ -1,5 +1,5 @@
-// A C file of its own: compiled with AVX2 enabled, it must not hold anything that the linker could hand to the rest
-// of the program, as C++ headers would.
+// A C file of its own: compiled with AVX2 enabled, it must not hold anything that the linker could hand to
+// the rest of the program, as C++ headers would.
 #include "core/base/xxh3_avx2.h"
 
 #define XXH_INLINE_ALL

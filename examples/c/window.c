@@ -1,6 +1,7 @@
 /* Reads one window of rows from a store and prints the first row's items: window FILE FIRST COUNT
  *
- *   cc window.c $(pkg-config --cflags --libs cdd) -o window        or by find_package(cdd), see CMakeLists.txt here
+ *   cc window.c $(pkg-config --cflags --libs cdd) -o window        or by find_package(cdd), see
+ * CMakeLists.txt here
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -84,14 +84,17 @@ static void read_store(const char* path) {
   CHECK(cdd_reader_open(path, NULL, &reader, &error) == CDD_OK);
   CHECK(cdd_reader_rows(reader) == ROWS);
   CHECK(cdd_reader_info(reader, &info, &error) == CDD_OK);
-  CHECK(info.rows == ROWS && info.layout.row_bytes == ITEMS * 4 && info.layout.dims[0] == 50 && !info.replaced);
+  CHECK(info.rows == ROWS && info.layout.row_bytes == ITEMS * 4 && info.layout.dims[0] == 50 &&
+        !info.replaced);
   CHECK(info.user_meta_bytes == 5 && cdd_reader_user_meta(reader, meta, 5, &error) == CDD_OK);
   CHECK(memcmp(meta, "hello", 5) == 0);
   CHECK(cdd_reader_user_meta(reader, meta, 4, &error) == CDD_INVALID_ARGUMENT);
-  CHECK(cdd_read(reader, 0, ROWS, NULL, out, sizeof out, &error) == CDD_OK && memcmp(out, rows, sizeof rows) == 0);
+  CHECK(cdd_read(reader, 0, ROWS, NULL, out, sizeof out, &error) == CDD_OK &&
+        memcmp(out, rows, sizeof rows) == 0);
   CHECK(cdd_read(reader, 7, 1, &cells, out, 40, &error) == CDD_OK && out[0][1] == rows[7][33]);
   CHECK(cdd_read_windows(reader, starts, 3, 2, NULL, out, 6 * sizeof rows[0], &error) == CDD_OK);
-  CHECK(memcmp(out[2], rows[2000], 2 * sizeof rows[0]) == 0 && memcmp(out[4], rows[5], 2 * sizeof rows[0]) == 0);
+  CHECK(memcmp(out[2], rows[2000], 2 * sizeof rows[0]) == 0 &&
+        memcmp(out[4], rows[5], 2 * sizeof rows[0]) == 0);
   CHECK(cdd_read(reader, ROWS, 1, NULL, out, sizeof rows[0], &error) == CDD_OUT_OF_RANGE);
   CHECK(cdd_read(reader, 0, 1, NULL, out, 3, &error) == CDD_INVALID_ARGUMENT);
   CHECK(cdd_read(reader, 0, 1, NULL, NULL, sizeof rows[0], &error) == CDD_INVALID_ARGUMENT);
@@ -164,7 +167,8 @@ static void use_a_queue(const char* path) {
   for (i = 0; i < 40; ++i) {
     const uint64_t first = i == 13 ? ROWS : 50 * i;
     CHECK(cdd_queue_read(queue, reader, first, 50, NULL, out[50 * i], 50 * sizeof rows[0], &users[i], &ticket,
-                         &error) == CDD_OK && ticket != 0);
+                         &error) == CDD_OK &&
+          ticket != 0);
   }
   cdd_reader_close(reader); /* what is under way keeps it */
   while (seen < 40) {
