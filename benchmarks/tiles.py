@@ -2,8 +2,8 @@
 
     python3 dev.py bench tiles [--peers] [--frames N] [--folder PATH]
 
-Two sets: frames like those of an sCMOS camera (uint16, 2048 x 2048, 8 bits of entropy), and smoother ones. Each
-writer runs in a process of its own, `--times` times. The least CPU time counts, since others may use the
+Two sets: frames like those of an sCMOS camera (uint16, 2048 x 2048, 8 bits of entropy), and smoother ones.
+Each writer runs in a process of its own, `--times` times. The least CPU time counts, since others may use the
 machine. Files lie in memory (/dev/shm) unless --folder names another place. Peers get whole shards at a time,
 which is what they are fastest with; cdd and acquire-zarr get one frame at a time.
 """
@@ -28,24 +28,24 @@ CODECS = ("raw", "blosc-lz4", "blosc-zstd", "auto")
 
 def frames_of(kind: str, count: int) -> np.ndarray:
     rng = np.random.default_rng(7)
-    y, x = np.mgrid[0:HEIGHT, 0:WIDTH]
+    y, x = np.mgrid[0:HEIGHT, 0:WIDTH].astype(np.float32)
     scene = 8 + 890 * np.exp(-((y - 900) ** 2 + (x - 700) ** 2) / 4e5)
-    made = []
-    for number in range(min(count, 16)):
+    frames = np.empty((count, HEIGHT, WIDTH), np.uint16)
+    deviation = np.sqrt(scene + 4)  # photons, and 2 of read noise
+    for number in range(count):
         if kind == "smooth":
-            made.append((scene * 20 + number).astype(np.uint16))
+            frames[number] = scene * 20 + number
         else:
-            photons = rng.poisson(scene).astype(np.float32)
-            made.append((100 + photons + rng.normal(0, 2, scene.shape)).astype(np.uint16))
-    return np.stack([made[i % len(made)] for i in range(count)])
+            frames[number] = 100 + scene + deviation * rng.standard_normal(scene.shape, np.float32)
+    return frames
 
 
 def with_cdd(path: str, frames: np.ndarray, codec: str, scales: int = 1) -> None:
     import cdd.tiles
 
     with cdd.tiles.open(
-        path, "w", shape=(None, HEIGHT, WIDTH), dtype="uint16", tile_shape=TILE, shard_shape=SHARD, codec=codec,
-        durability="none", dimension_names="tyx", scales=scales,
+        path, "w", shape=(None, HEIGHT, WIDTH), dtype="uint16", tile_shape=TILE, shard_shape=SHARD,
+        codec=codec, durability="none", dimension_names="tyx", scales=scales,
     ) as w:  # fmt: skip
         for frame in frames:
             w.append(frame)
@@ -137,7 +137,7 @@ def resident_bytes(name: str) -> int:
 
 
 def one(writer: str, codec: str, kind: str, count: int, folder: str) -> None:
-    """In a process of its own: prints CPU seconds, wall seconds, bytes stored, peak memory beside the frames."""
+    """In a process of its own: prints CPU and wall seconds, bytes stored, peak memory beside the frames."""
     frames = frames_of(kind, count)
     WRITERS[writer](f"{folder}/warm", frames[:1], codec)
     before = resident_bytes("VmRSS")

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 
+#include "core/os/memory.h"
 #include "core/tiles/tiling.h"
 
 namespace cdd::tiles {
@@ -14,6 +15,7 @@ void Planes::Free::operator()(std::byte* memory) const noexcept {
 Planes::Planes(std::size_t count, std::size_t stride)
     : count_(count),
       memory_(static_cast<std::byte*>(::operator new[](count* stride, std::align_val_t{kPlaneAlignment}))) {
+  use_large_pages(memory_.get(), count * stride);
   free_.reserve(count);
   for (std::size_t i = count; i-- > 0;) free_.push_back(memory_.get() + i * stride);
 }
