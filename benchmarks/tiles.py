@@ -220,7 +220,8 @@ def main() -> None:
         return one(writer, codec, kind, int(count), folder)
     names = list(WRITERS) if options.peers else ["cdd", "cdd, 3 scales"]
     for kind in options.kinds:
-        print(f"{kind}: {options.frames} frames of {HEIGHT} x {WIDTH} uint16, tile {TILE}, shard {SHARD}")
+        size = f"{options.frames} frames of {HEIGHT} x {WIDTH} uint16"
+        print(f"{kind}: {size}, tile {TILE}, shard {SHARD}")
         for codec in CODECS:
             for name in names:
                 if codec == "auto" and not name.startswith("cdd"):
@@ -230,7 +231,7 @@ def main() -> None:
                     continue
                 gb = found["raw"] / 1e9
                 print(
-                    f"{codec:<12}{name:<15}{found['cpu'] / gb:6.2f} s/GB CPU {found['wall'] / gb:6.2f} s/GB wall  "
+                    f"{codec:<12}{name:<15}{found['cpu'] / gb:6.2f} s/GB CPU {found['wall'] / gb:6.2f} wall  "
                     f"1/{found['raw'] / found['stored']:.3f}  {found['peak'] / 1e6:7.0f} MB",
                     flush=True,
                 )

@@ -21,7 +21,8 @@ constexpr unsigned kLz4Format = 1, kZstdFormat = 4;
 constexpr std::size_t kMaxStreams = 16;         // no more bytes an item are split
 constexpr std::size_t kLeastStreamBytes = 128;  // nor shorter streams
 constexpr std::size_t kBlockBytes = 256 << 10;
-constexpr std::size_t kSlowBlockBytes = 1 << 20;  // where the level asks for size
+constexpr std::size_t kFastStreamBytes = 16 << 10;  // the first levels of zstd do better on short streams
+constexpr std::size_t kSlowBlockBytes = 1 << 20;    // where the level asks for size
 constexpr int kSlowLevel = 5;
 
 constexpr std::size_t kSampleBytes = 4096;
@@ -50,8 +51,12 @@ struct Blocks {
 
 // Equal blocks where the size can be cut so, since shorter ones are not split.
 Blocks cut(std::size_t bytes, const Options& options) {
-  const std::size_t most =
-      options.compressor == Compressor::Zstd && options.level >= kSlowLevel ? kSlowBlockBytes : kBlockBytes;
+  std::size_t most = kBlockBytes;
+  if (options.compressor == Compressor::Zstd) {
+    most = options.level >= kSlowLevel
+               ? kSlowBlockBytes
+               : std::clamp(kFastStreamBytes * options.item_bytes, 2 * kFastStreamBytes, kBlockBytes);
+  }
   const std::size_t unit = 8 * options.item_bytes;
   const std::size_t fewest = (bytes + most - 1) / most;
   std::size_t block = bytes <= most ? bytes : most / unit * unit;
