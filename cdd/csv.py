@@ -3,6 +3,9 @@
     p = cdd.csv.pack("trades.csv")     # cdd.packed.Packed: rows as tuples of str, p.names, p.column("price")
     c = cdd.csv.read("trades.csv")     # typed columns: c["price"] is a NumPy array, c.types
     for c in cdd.csv.batches("huge.csv", rows=1_000_000): ...   # columns of some rows after the other
+    cdd.csv.store("trades.csv", "trades", clock="ts")                 # into a dataset, a column each
+    cdd.csv.store("book.csv", "book.cdd", shape=(50, 3))              # 150 columns into one (n, 50, 3) store
+    cdd.csv.write(c, "out.csv")        # back
     cdd.csv.count("trades.csv")        # rows
 
 A source is a path (.gz and .zst are decompressed), "-" for standard input, bytes or any buffer, or a file
@@ -27,36 +30,79 @@ Rows are those of csv.reader: LF, CRLF and a lone CR end them outside quotes and
 mark at the start is passed over; UTF-16 is UnsupportedError.
 """
 
+import os
 from collections.abc import Iterator
 from typing import Any, Unpack
 
-from cdd import _cdd
+from cdd import FormatError, _cdd
 from cdd.arguments import flag, shown, size
 from cdd.packed.columns import Columns
 from cdd.packed.options import CsvOptions, Options, options_of
-from cdd.packed.reading import batches_of, columns_of
+from cdd.packed.exporting import parts, write_to
+from cdd.packed.reading import Reading, batches_of, columns_of, pack_stream
 from cdd.packed.rows import Packed
 from cdd.packed.sources import Source, whole
+from cdd.packed.storing import StoreReport
+from cdd.packed.targets import Storing, total_bytes
+from cdd.progress import Progress
 
-__all__ = ["batches", "count", "pack", "read"]
+__all__ = ["batches", "count", "pack", "read", "store", "write"]
 
 
 def pack(
-    source: Source, *, header: bool = True, version: int = 1, out: Any = None, **options: Unpack[CsvOptions]
+    source: Source,
+    *,
+    header: bool = True,
+    version: int | str = 1,
+    out: Any = None,
+    **options: Unpack[CsvOptions],
 ) -> Packed:
     """The text as packed rows (cdd.packed.Packed), in new memory or in `out`, a writable buffer.
 
-    header   row 0 has the names of the columns; it is in the bytes in any case, but no row then
+    header   row 0 has the names of the columns; in version 1 it is in the bytes in any case, but no row then
+    version  1, 2, or "auto": 1 where it holds the text, else 2. Version 2 takes fields and rows of any length,
+             is compressed, and with `out`, a path or a file object of bytes, is written as a stream: the text
+             may be larger than memory
 
     Raises FormatError for bad text, with .row (row 0 is the first of the text), .field and .offset;
     ValueError for wrong options and for an `out` that is too small.
     """
-    if version != 1:
-        raise ValueError(f"version is 1, not {shown(version)}")
+    if version == 2:
+        return pack_stream(source, out, options_of(options), flag("header", header))
+    if version not in (1, "auto"):
+        raise ValueError(f'version is 1, 2 or "auto", not {shown(version)}')
     text, chosen = _text(source, options)
-    pages, _, _, size, _ = _cdd.csv_pack(text, chosen.core(), out)
-    buffer = memoryview(out).cast("B")[:size] if pages is None else pages
+    try:
+        pages, _, _, used, _ = _cdd.csv_pack(text, chosen.core(), out)
+    except FormatError:
+        if version == 1:
+            raise
+        return pack_stream(text, out, chosen, flag("header", header))
+    buffer = memoryview(out).cast("B")[:used] if pages is None else pages
     return Packed(buffer, "header", flag("header", header))
+
+
+def write(
+    rows: Any,
+    target: Any,
+    *,
+    header: bool = True,
+    names: Any = None,
+    delimiter: str = ",",
+    quote: str | None = '"',
+) -> int:
+    """Writes CSV text and returns its bytes.
+
+    rows     cdd.packed.Packed, cdd.packed.Columns, rows of str, a table with __arrow_c_stream__, a dict of
+             columns, an array or a cdd.Reader (whose rows become one line each)
+    target   a path, "-" for standard output, or a file object that takes bytes
+    header   whether the names of the columns come first, where there are names; `names` gives others
+
+    Quotes stand where a field needs them, lines end with LF, nulls are empty, floats are the shortest text that
+    reads back the same. Raises TypeError for dtypes that have no text here (complex).
+    """
+    dialect = options_of({"delimiter": delimiter, "quote": quote})
+    return write_to(target, parts(rows, (dialect.delimiter, dialect.quote), flag("header", header), names))
 
 
 def read(source: Source, types: Any = None, *, header: bool = True, **options: Unpack[CsvOptions]) -> Columns:
@@ -94,6 +140,54 @@ def batches(
     """
     chosen = options_of(options)
     return batches_of(source, types, chosen, flag("header", header), size("rows", rows, 1, 1 << 40))
+
+
+def store(
+    source: Source,
+    target: str | os.PathLike[str],
+    types: Any = None,
+    *,
+    shape: tuple[int, ...] | None = None,
+    dtype: Any = None,
+    clock: str | None = None,
+    null: Any = None,
+    lossy: bool = False,
+    sort: bool = False,
+    order: str = "nondecreasing",
+    overwrite: bool = False,
+    resume: bool = False,
+    progress: Progress | None = None,
+    header: bool = True,
+    **options: Unpack[CsvOptions],
+) -> StoreReport:
+    """Stores CSV text: into a dataset, a column for each column; or, where `target` ends with .cdd, all columns
+    as one array of (n, *shape) in one store.
+
+    shape      of a row. Into a dataset it makes one column "book" of the columns that are not the clock
+    dtype      of a store or of the book: float32 for books, float64 without a shape
+    clock      the column of times, which orders the rows of a dataset: by name
+    null       what stands for empty fields of numbers, one value or {name: value}; without it they are ValueError
+    lossy      True: decimals that dtype does not hold are rounded and counted; False: they are ValueError
+    sort       True: rows are sorted by the clock first (all are in memory then)
+    order      "any": rows out of order are taken as they are; else they are ValueError
+    overwrite  replaces a target; resume goes on after the rows that it has
+    progress   progress(bytes read, bytes of the source or 0), now and then
+
+    A first pass over the source finds types, nulls, order and precision, so that an error leaves no half of a
+    target; a pipe has one pass, and an error there leaves the rows before it. Texts of at most 65,536 values
+    become a category column, others are put beside the dataset as packed rows (report.beside). Names that a
+    dataset does not take are changed and kept in its attributes. Memory: one window of the source and what a
+    writer keeps.
+    """
+    reading = Reading(source, types, options_of(options), flag("header", header))
+    try:
+        if overwrite and resume:
+            raise ValueError("overwrite and resume are both set: give one")
+        job = Storing(reading, os.fspath(target), shape, dtype, clock, null, lossy, sort, order)
+        job.progress, job.total = progress, total_bytes(source)
+        return job.run("w" if overwrite else "a" if resume else "x", resume)
+    finally:
+        reading.close()
 
 
 def count(source: Source, *, header: bool = True, **options: Unpack[CsvOptions]) -> int:

@@ -54,6 +54,9 @@ PyMethodDef methods[] = {
     {"csv_head", cdd::ext::csv_head, METH_VARARGS, nullptr},
     {"csv_columns", cdd::ext::csv_columns, METH_VARARGS, nullptr},
     {"csv_count", cdd::ext::csv_count, METH_VARARGS, nullptr},
+    {"csv_text", cdd::ext::csv_text, METH_VARARGS, nullptr},
+    {"packed_text", cdd::ext::packed_text, METH_VARARGS, nullptr},
+    {"packed_table", cdd::ext::packed_table, METH_VARARGS, nullptr},
     {"packed_pack", cdd::ext::packed_pack, METH_VARARGS, nullptr},
     {"read_columns", cdd::ext::read_columns_of, METH_O, nullptr},
     {"asof", cdd::ext::asof, METH_VARARGS, nullptr},
@@ -98,6 +101,7 @@ int traverse(PyObject* module, visitproc visit, void* arg) {
   Py_VISIT(state.packed_type);
   Py_VISIT(state.packed_iterator_type);
   Py_VISIT(state.pages_type);
+  Py_VISIT(state.packed_writer_type);
   Py_VISIT(state.tile_reader_type);
   Py_VISIT(state.tile_writer_type);
   Py_VISIT(state.arrow_buffer_type);
@@ -123,6 +127,7 @@ int clear(PyObject* module) {
   Py_CLEAR(state.packed_type);
   Py_CLEAR(state.packed_iterator_type);
   Py_CLEAR(state.pages_type);
+  Py_CLEAR(state.packed_writer_type);
   Py_CLEAR(state.tile_reader_type);
   Py_CLEAR(state.tile_writer_type);
   Py_CLEAR(state.arrow_buffer_type);

@@ -20,6 +20,7 @@ struct ModuleState {
   PyObject* packed_type;
   PyObject* packed_iterator_type;
   PyObject* pages_type;
+  PyObject* packed_writer_type;
   PyObject* tile_reader_type;
   PyObject* tile_writer_type;
   PyObject* arrow_buffer_type;

@@ -5,6 +5,7 @@
     for row in p: ...                                # tuples; p.rows(columns=[0, 3]) of some columns
     p.field(7, 2), p.row(7)[2]                       # one field, nothing else is decoded
     p.column("price").numpy(float)                   # a column
+    with cdd.packed.open("v2.packed", "w", columns=["a", "b"]) as w: w.append(rows)   # version 2, a stream
     cdd.packed.pack([("a", "b"), ("1", "2")])        # rows -> Packed, exact bytes in bytes(p)
 
 CSV text is packed by cdd.csv.pack. docs/formats/packed.md has the bytes.
@@ -13,5 +14,6 @@ CSV text is packed by cdd.csv.pack. docs/formats/packed.md has the bytes.
 from cdd.packed.opening import open, pack
 from cdd.packed.rows import Packed, Row
 from cdd.packed.text import Text
+from cdd.packed.writer import Writer
 
-__all__ = ["Packed", "Row", "Text", "open", "pack"]
+__all__ = ["Packed", "Row", "Text", "Writer", "open", "pack"]

@@ -175,6 +175,16 @@ class Columns:
             made[:, number] = column.values
         return made
 
+    def for_core(self) -> tuple[Any, ...]:
+        """The columns as the core takes them back."""
+        made = []
+        for column in self._columns:
+            valid = None if column.valid is None else np.ascontiguousarray(column.valid)
+            text = None if column.text is None else column.text.data
+            values = column.values.view(np.int64) if column.values.dtype.kind == "M" else column.values
+            made.append((column.type, np.ascontiguousarray(values), text, valid, column.nulls))
+        return tuple(made)
+
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         columns = [_for_arrow(*pair) for pair in zip(self.names, self._columns, strict=True)]
         return arrow.stream([arrow.field_of(column) for column in columns], [(self._rows, columns)])

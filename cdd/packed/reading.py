@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 from cdd import _cdd
 from cdd.packed.columns import TYPES, Column, Columns, wanted_types
 from cdd.packed.options import Options
+from cdd.packed.opening import mapped, pack
 from cdd.packed.rows import Packed
 from cdd.packed.sources import Source, checked, is_pipe, opened, whole
+from cdd.packed.writer import Writer
 
 if TYPE_CHECKING:
     from cdd._cdd import CsvWhere
@@ -131,30 +133,34 @@ class Reading:
         self._windows = Windows(self._file, self._source, WINDOW_BYTES)
         return True
 
-    def find_types(self, look: Callable[[list[Column], int], object] | None = None) -> bool:
-        """Settles types that are not given over all rows; False where the source is a pipe. `look` sees the
-        columns of each window of the last pass, with the row they begin at, before they go."""
+    def find_types(self) -> bool:
+        """Settles types that are not given over all rows; False where the source is a pipe."""
         if self._start is None:
             return False
         masks = [0] * len(self.types)
-        unsettled = "auto" in self.types
-        while unsettled or look is not None:
+        while "auto" in self.types:
             before = list(masks)
-            row = 0
-            for columns, rows in self._pass(self.types, tuple(m or ALL_TYPES for m in masks)):
+            for columns, _ in self._pass(self.types, tuple(mask or ALL_TYPES for mask in masks)):
                 for number, column in enumerate(columns):
                     masks[number] = column.mask if not masks[number] else masks[number] & column.mask
-                if look is not None:
-                    look(columns, row)
-                row += rows
             self._again()
-            if not unsettled or all(first(a) == first(b) for a, b in zip(before, masks, strict=True)):
+            if all(first(a) == first(b) for a, b in zip(before, masks, strict=True)):
                 break
         self.types = tuple(
             kind if kind != "auto" else "=" + (TYPES[first(mask)] if mask not in (0, ALL_TYPES) else "text")
             for kind, mask in zip(self.types, masks, strict=True)
         )
         return True
+
+    def look_through(self, look: Callable[[list[Column], int], object]) -> bool:
+        """Calls look(columns, first row) for each window, and begins again; False where that cannot be."""
+        if self._start is None:
+            return False
+        row = 0
+        for columns, rows in self.windows():
+            look(columns, row)
+            row += rows
+        return self._again()
 
     def _pass(
         self, types: tuple[str, ...], masks: tuple[int, ...] | None = None
@@ -177,6 +183,25 @@ class Reading:
                 return
             if masks is not None:
                 masks = tuple(column.mask for column in columns) or masks
+
+    def write_rows(self, writer: Writer) -> None:
+        """All rows as text to a writer of packed rows."""
+        where = start(self._header)
+        while True:
+            view = self._windows.more()
+            last = self._windows.last
+            try:
+                consumed, where = writer.append_text(view, self.options, last, where)
+            finally:
+                view.release()
+            self._windows.consume(consumed)
+            if last:
+                return
+
+    @property
+    def read_bytes(self) -> int:
+        """Of the text, so far."""
+        return self._windows.read
 
     def windows(self) -> Iterator[tuple[list[Column], int]]:
         """Columns of one window after the other. Of a pipe the first window says what types are."""
@@ -224,3 +249,20 @@ def batches_of(source: Source, types: Any, options: Options, header: bool, rows:
                 yield whole_window if count <= rows else whole_window[begin : begin + rows]
     finally:
         reading.close()
+
+
+def pack_stream(source: Source, out: Any, options: Options, header: bool) -> Packed:
+    """Text to packed rows of version 2, one window after the other."""
+    reading = Reading(source, None, options, header)
+    made = io.BytesIO() if out is None else out
+    try:
+        with Writer(made, "w", reading.names) as writer:
+            reading.write_rows(writer)
+    finally:
+        reading.close()
+    if isinstance(out, str | os.PathLike):
+        return Packed(mapped(out), "header", False)
+    if isinstance(made, io.BytesIO):
+        return Packed(made.getbuffer(), "header", False)
+    made.flush()
+    return pack([], version=2)  # what went down a pipe cannot be looked at again

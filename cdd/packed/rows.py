@@ -6,6 +6,7 @@ from typing import Literal, overload
 import numpy as np
 
 from cdd import _cdd
+from cdd.packed.columns import Column, Columns
 from cdd.packed.text import Text
 
 Check = Literal["header", "bounds", "full", "utf8"]
@@ -77,6 +78,23 @@ class Packed(_cdd.PackedRows):
         """A column of these rows: a sequence of str, with .numpy(dtype)."""
         ends, data = self._column(self._number(column))
         return Text(np.frombuffer(memoryview(ends), np.uint64), data)
+
+    def table(self) -> Columns:
+        """The rows as typed columns. Version 2 with blocks of columns has them; of rows of text each column is
+        text: cdd.csv.read finds types."""
+        names = self.names or tuple(map(str, range(self.columns)))
+        if self.version == 2:
+            try:
+                return Columns(names, [Column(made) for made in _cdd.packed_table(self)], len(self))
+            except ValueError:
+                if any(kind != "text" for kind in self._types):
+                    raise
+        columns = []
+        for number in range(self.columns):
+            ends, data = self._column(number)
+            offsets = np.concatenate([np.zeros(1, np.int64), np.frombuffer(memoryview(ends), np.int64)])
+            columns.append(Column(("text", offsets, data, None, 0, 0)))
+        return Columns(names, columns, len(self))
 
     def _number(self, column: int | str) -> int:
         if not isinstance(column, str):

@@ -27,6 +27,8 @@ std::uint32_t check32(CheckDomain domain, std::uint64_t salt, std::uint64_t key,
   return static_cast<std::uint32_t>(xxh3(bytes, seed));
 }
 
+std::uint64_t hash64(Bytes bytes) noexcept { return xxh3(bytes, 0); }
+
 Hash128 hash128(Bytes bytes) noexcept {
   blake3_hasher hasher;
   blake3_hasher_init(&hasher);

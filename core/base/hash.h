@@ -19,6 +19,9 @@ enum class CheckDomain : std::uint8_t { Slot = 'S', Record = 'R' };
 // file's salt, `key` the chunk number.
 std::uint32_t check32(CheckDomain domain, std::uint64_t salt, std::uint64_t key, Bytes bytes) noexcept;
 
+// XXH3_64bits of the bytes, for formats without a salt.
+std::uint64_t hash64(Bytes bytes) noexcept;
+
 using Hash128 = std::array<std::uint64_t, 2>;
 
 // The first 16 bytes of BLAKE3, as two little-endian integers.

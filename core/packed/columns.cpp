@@ -62,7 +62,6 @@ class Reading {
   Columns read(Bytes text, bool last);
 
  private:
-  std::size_t begin(Bytes text, bool last);
   bool find_parts(Bytes text, bool last);
   void settle_first_types();
   void allocate();
@@ -86,41 +85,6 @@ class Reading {
   std::vector<Settled> settled_;
   Columns result_;
 };
-
-// Passes over the start and the header. kCsvNone where more text is needed.
-std::size_t Reading::begin(Bytes text, bool last) {
-  const std::size_t begin = csv_begin(options_, text, last);
-  if (begin == simd::kCsvNone || !state_.header) return begin;
-  std::vector<std::byte> memory(text.size() - begin);
-  std::byte* arena = memory.data();
-  MachineRow row;
-  const Machine read = read_csv_row(options_, text, begin, last, arena, 0, state_.progress.text_offset, &row);
-  if (read == Machine::Unfinished) return simd::kCsvNone;
-  if (read == Machine::End) return last ? text.size() : simd::kCsvNone;
-  if (row.cells.size() > options_.max_columns) {
-    fail(ErrorCode::Limit, "a row of %zu columns, max_columns allows %u", row.cells.size(),
-         options_.max_columns);
-  }
-  state_.progress.columns = static_cast<std::uint32_t>(row.cells.size());
-  state_.progress.lines = 1;
-  const auto add = [&](std::size_t column) {
-    if (column >= row.cells.size()) {
-      fail(ErrorCode::OutOfRange, "column %zu is asked for, rows have %zu", column, row.cells.size());
-    }
-    const Bytes name(row.cells[column].data, row.cells[column].bytes);
-    if (options_.utf8 && utf8_error(name) != name.size()) {
-      fail_at({Place::Kind::Row, 0, column, Place::kNone}, ErrorCode::Corrupt, "row 0, field %zu is no UTF-8",
-              column);
-    }
-    result_.names.emplace_back(as_text(name));
-  };
-  if (options_.columns.empty()) {
-    for (std::size_t c = 0; c < row.cells.size(); ++c) add(c);
-  } else {
-    for (const std::uint32_t c : options_.columns) add(c);
-  }
-  return row.end;
-}
 
 // Parts of whole rows, and how many rows each has. False where there are none.
 bool Reading::find_parts(Bytes text, bool last) {
@@ -330,10 +294,8 @@ void Reading::finish() {
 Columns Reading::read(Bytes text, bool last) {
   std::size_t begun = 0;
   if (!state_.begun) {
-    begun = begin(text, last);
+    begun = begin_csv(options_, text, last, state_, &result_.names);
     if (begun == simd::kCsvNone) return std::move(result_);
-    state_.begun = true;
-    state_.progress.text_offset += begun;
   }
   if (find_parts(text.subspan(begun), last)) {
     settle_first_types();
@@ -366,6 +328,47 @@ Columns Reading::read(Bytes text, bool last) {
 }
 
 }  // namespace
+
+std::size_t begin_csv(const CsvOptions& options, Bytes text, bool last, ColumnsState& state,
+                      std::vector<std::string>* names) {
+  const std::size_t begin = csv_begin(options, text, last);
+  if (begin == simd::kCsvNone) return begin;
+  const auto begun = [&](std::size_t at) {
+    state.begun = true;
+    state.progress.text_offset += at;
+    return at;
+  };
+  if (!state.header) return begun(begin);
+  std::vector<std::byte> memory(text.size() - begin);
+  std::byte* arena = memory.data();
+  MachineRow row;
+  const Machine read = read_csv_row(options, text, begin, last, arena, 0, state.progress.text_offset, &row);
+  if (read == Machine::Unfinished) return simd::kCsvNone;
+  if (read == Machine::End) return last ? begun(text.size()) : simd::kCsvNone;
+  if (row.cells.size() > options.max_columns) {
+    fail(ErrorCode::Limit, "a row of %zu columns, max_columns allows %u", row.cells.size(),
+         options.max_columns);
+  }
+  state.progress.columns = static_cast<std::uint32_t>(row.cells.size());
+  state.progress.lines = 1;
+  const auto add = [&](std::size_t column) {
+    if (column >= row.cells.size()) {
+      fail(ErrorCode::OutOfRange, "column %zu is asked for, rows have %zu", column, row.cells.size());
+    }
+    const Bytes name(row.cells[column].data, row.cells[column].bytes);
+    if (options.utf8 && utf8_error(name) != name.size()) {
+      fail_at({Place::Kind::Row, 0, column, Place::kNone}, ErrorCode::Corrupt, "row 0, field %zu is no UTF-8",
+              column);
+    }
+    names->emplace_back(as_text(name));
+  };
+  if (options.columns.empty()) {
+    for (std::size_t c = 0; c < row.cells.size(); ++c) add(c);
+  } else {
+    for (const std::uint32_t c : options.columns) add(c);
+  }
+  return begun(row.end);
+}
 
 Columns read_columns(const CsvOptions& options, const std::vector<WantedType>& types,
                      const std::vector<TypeMask>& masks, Bytes text, bool last, ColumnsState& state) {

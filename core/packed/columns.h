@@ -11,7 +11,7 @@
 namespace cdd::packed {
 
 // In the order in which a type is found: the first that all fields of a column are of. Epochs are times given
-// as numbers of a unit; they are never found, only asked for.
+// as numbers of a unit; they are never found, only asked for. Float32 is for writing alone.
 enum class Type : std::uint8_t {
   Bool,
   Int64,
@@ -23,10 +23,13 @@ enum class Type : std::uint8_t {
   EpochMs,
   EpochUs,
   EpochNs,
-  Auto
+  Auto,
+  Float32
 };
 
-constexpr std::size_t item_bytes(Type type) noexcept { return type == Type::Bool ? 1 : 8; }
+constexpr std::size_t item_bytes(Type type) noexcept {
+  return type == Type::Bool ? 1 : type == Type::Float32 ? 4 : 8;
+}
 
 // A type that is asked for. exact: only fields that finding would have given the type, so no 007, +1, nan.
 struct WantedType {
@@ -60,6 +63,11 @@ struct ColumnsState {
   bool begun = false;  // the mark and lines at the start were passed over, and the header
   bool header = true;  // the first row has names
 };
+
+// Passes over the start of a text, and its header, whose names of wanted columns it gives. Returns where rows
+// begin, kCsvNone where more text is needed. Throws as read_columns.
+std::size_t begin_csv(const CsvOptions& options, Bytes text, bool last, ColumnsState& state,
+                      std::vector<std::string>* names);
 
 // Columns of all whole rows of `text`, which begins where the one before was consumed; `last`: the file ends
 // with it. types: one a column that is wanted, or none, which is Auto for all. Auto is settled by the rows of

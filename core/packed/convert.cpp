@@ -138,10 +138,30 @@ std::size_t convert(Type type, bool found, const CellRun& run, std::byte* items,
   }
 }
 
+std::size_t format_item(Type type, const std::byte* item, char* out) noexcept {
+  switch (type) {
+    case Type::Bool: {
+      const std::string_view text = item[0] != std::byte{0} ? "true" : "false";
+      text.copy(out, text.size());
+      return text.size();
+    }
+    case Type::Int64:
+      return format_int64(load<std::int64_t>(item), out);
+    case Type::UInt64:
+      return format_uint64(load<std::uint64_t>(item), out);
+    case Type::Float32:
+      return format_float32(load<float>(item), out);
+    case Type::Float64:
+      return format_float64(load<double>(item), out);
+    default:
+      return format_time_ns(load<std::int64_t>(item), out);
+  }
+}
+
 const char* type_name(Type type) noexcept {
   constexpr const char* kNames[] = {"bool",           "int64",     "uint64",   "float64",
                                     "datetime64[ns]", "text",      "epoch[s]", "epoch[ms]",
-                                    "epoch[us]",      "epoch[ns]", "auto"};
+                                    "epoch[us]",      "epoch[ns]", "auto",     "float32"};
   return kNames[static_cast<unsigned>(type)];
 }
 

@@ -25,4 +25,7 @@ struct CellRun {
 std::size_t convert(Type type, bool found, const CellRun& run, std::byte* items, std::uint64_t first_row,
                     std::vector<std::uint64_t>& nulls);
 
+// An item as text: the shortest that reads back the same. Writes at most kMaxNumberText characters.
+std::size_t format_item(Type type, const std::byte* item, char* out) noexcept;
+
 }  // namespace cdd::packed

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/packed/file2.h"
+
 namespace cdd::packed {
 namespace {
 
@@ -23,7 +25,10 @@ class File1 final : public PackedFile {
 
 }  // namespace
 
-std::unique_ptr<PackedFile> PackedFile::open(Bytes bytes) { return std::make_unique<File1>(bytes); }
+std::unique_ptr<PackedFile> PackedFile::open(Bytes bytes) {
+  if (parse_header(bytes).version == 2) return std::make_unique<File2>(bytes);
+  return std::make_unique<File1>(bytes);
+}
 
 TextColumn read_text_column(const PackedFile& file, std::uint32_t j, std::uint64_t first,
                             std::uint64_t count) {

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "core/packed/columns.h"
+#include "core/packed/file2.h"
 #include "ext/arguments.h"
 #include "ext/packed/csv_functions.h"
 
@@ -17,7 +18,7 @@ constexpr Choice<Type> kTypes[] = {
     {"auto", Type::Auto},         {"bool", Type::Bool},         {"int64", Type::Int64},
     {"uint64", Type::UInt64},     {"float64", Type::Float64},   {"datetime64[ns]", Type::Time},
     {"text", Type::Text},         {"epoch[s]", Type::EpochS},   {"epoch[ms]", Type::EpochMs},
-    {"epoch[us]", Type::EpochUs}, {"epoch[ns]", Type::EpochNs},
+    {"epoch[us]", Type::EpochUs}, {"epoch[ns]", Type::EpochNs}, {"float32", Type::Float32},
 };
 
 // A name, or one with "=" before it: exact.
@@ -81,6 +82,31 @@ PyObject* names_of(const Columns& columns) {
 
 }  // namespace
 
+packed::Type column_type(const char* name) { return choose("a type", name, kTypes); }
+
+bool take_where(PyObject* tuple, ColumnsState* state) {
+  int begun = 0, header = 0;
+  unsigned long long lines = 0, rows = 0, skipped = 0, offset = 0;
+  unsigned columns = 0;
+  if (PyArg_ParseTuple(tuple, "ppKKKKI", &begun, &header, &lines, &rows, &skipped, &offset, &columns) == 0) return false;
+  state->begun = begun != 0;
+  state->header = header != 0;
+  state->progress.lines = lines;
+  state->progress.rows = rows;
+  state->progress.skipped = skipped;
+  state->progress.text_offset = offset;
+  state->progress.columns = columns;
+  return true;
+}
+
+PyObject* where_object(const ColumnsState& state) {
+  const packed::CsvProgress& p = state.progress;
+  using ull = unsigned long long;
+  return Py_BuildValue("(OOKKKKI)", state.begun ? Py_True : Py_False, state.header ? Py_True : Py_False,
+                       static_cast<ull>(p.lines), static_cast<ull>(p.rows), static_cast<ull>(p.skipped),
+                       static_cast<ull>(p.text_offset), p.columns);
+}
+
 PyObject* csv_columns(PyObject* module, PyObject* args) {
   const ModuleState& state = state_of_module(module);
   PyObject* source = nullptr;
@@ -98,21 +124,10 @@ PyObject* csv_columns(PyObject* module, PyObject* args) {
                        &PyTuple_Type, &where) == 0) {
     return nullptr;
   }
-  int begun = 0, header = 0;
-  unsigned long long lines = 0, rows = 0, skipped = 0, offset = 0;
-  unsigned columns = 0;
-  if (PyArg_ParseTuple(where, "ppKKKKI", &begun, &header, &lines, &rows, &skipped, &offset, &columns) == 0 ||
-      !take_csv_options(state, tuple, &options) || !take_types(state, names, &types) ||
+  if (!take_where(where, &at) || !take_csv_options(state, tuple, &options) || !take_types(state, names, &types) ||
       !take_masks(numbers, &masks) || !text.acquire(source, PyBUF_SIMPLE)) {
     return nullptr;
   }
-  at.begun = begun != 0;
-  at.header = header != 0;
-  at.progress.lines = lines;
-  at.progress.rows = rows;
-  at.progress.skipped = skipped;
-  at.progress.text_offset = offset;
-  at.progress.columns = columns;
   Columns made;
   if (!without_gil(state, nullptr,
                    [&] { made = read_columns(options, types, masks, text.bytes(), last != 0, at); })) {
@@ -121,12 +136,29 @@ PyObject* csv_columns(PyObject* module, PyObject* args) {
   Ref list(list_of(state, made));
   Ref header_names(list ? names_of(made) : nullptr);
   if (!header_names) return nullptr;
-  const packed::CsvProgress& p = at.progress;
-  using ull = unsigned long long;
-  return Py_BuildValue("(NNKn(OOKKKKI))", header_names.release(), list.release(), static_cast<ull>(made.rows),
-                       static_cast<Py_ssize_t>(made.consumed), at.begun ? Py_True : Py_False,
-                       at.header ? Py_True : Py_False, static_cast<ull>(p.lines), static_cast<ull>(p.rows),
-                       static_cast<ull>(p.skipped), static_cast<ull>(p.text_offset), p.columns);
+  Ref next(where_object(at));
+  if (!next) return nullptr;
+  return Py_BuildValue("(NNKnN)", header_names.release(), list.release(), static_cast<unsigned long long>(made.rows),
+                       static_cast<Py_ssize_t>(made.consumed), next.release());
+}
+
+// (packed, first, count) -> columns, of version 2 with blocks of columns
+PyObject* packed_table(PyObject* module, PyObject* args) {
+  const ModuleState& state = state_of_module(module);
+  PyObject* object = nullptr;
+  if (PyArg_ParseTuple(args, "O", &object) == 0) return nullptr;
+  if (PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(state.packed_type)) == 0) {
+    PyErr_SetString(PyExc_TypeError, "packed_table takes PackedRows");
+    return nullptr;
+  }
+  const auto& packed = *reinterpret_cast<PackedObject*>(object);
+  Columns made;
+  const bool read = without_gil(state, nullptr, [&] {
+    const auto* const file = dynamic_cast<const packed::File2*>(packed.shared->file.get());
+    if (file == nullptr) fail(ErrorCode::InvalidArgument, "version 1 has no typed columns");
+    made = file->read_columns(packed.first, packed.count);
+  });
+  return read ? list_of(state, made) : nullptr;
 }
 
 }  // namespace cdd::ext

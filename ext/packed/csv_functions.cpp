@@ -49,21 +49,32 @@ class Target {
   Pages pages_;
 };
 
-void add_python_field(packed::RowPacker& packer, PyObject* field) {
+}  // namespace
+
+bool field_bytes(PyObject* field, unsigned long long row, Bytes* bytes) {
+  Py_ssize_t count = 0;
   if (PyUnicode_Check(field) != 0) {
-    Py_ssize_t bytes = 0;
-    const char* const text = PyUnicode_AsUTF8AndSize(field, &bytes);
-    if (text == nullptr) throw PythonError();
-    return packer.add_field({as_bytes(static_cast<const void*>(text)), static_cast<std::size_t>(bytes)});
+    const char* const text = PyUnicode_AsUTF8AndSize(field, &count);
+    if (text != nullptr) *bytes = {as_bytes(static_cast<const void*>(text)), static_cast<std::size_t>(count)};
+    return text != nullptr;
   }
   char* data = nullptr;
-  Py_ssize_t bytes = 0;
-  if (PyBytes_Check(field) == 0 || PyBytes_AsStringAndSize(field, &data, &bytes) < 0) {
-    PyErr_Format(PyExc_TypeError, "row %llu, field: a str or bytes is needed, not %R",
-                 static_cast<unsigned long long>(packer.rows()), reinterpret_cast<PyObject*>(Py_TYPE(field)));
-    throw PythonError();
+  if (PyBytes_Check(field) == 0) {
+    PyErr_Format(PyExc_TypeError, "row %llu: a field is a str or bytes, not %R", row,
+                 reinterpret_cast<PyObject*>(Py_TYPE(field)));
+    return false;
   }
-  packer.add_field({as_bytes(static_cast<const void*>(data)), static_cast<std::size_t>(bytes)});
+  if (PyBytes_AsStringAndSize(field, &data, &count) < 0) return false;
+  *bytes = {as_bytes(static_cast<const void*>(data)), static_cast<std::size_t>(count)};
+  return true;
+}
+
+namespace {
+
+void add_python_field(packed::RowPacker& packer, PyObject* field) {
+  Bytes bytes;
+  if (!field_bytes(field, packer.rows(), &bytes)) throw PythonError();
+  packer.add_field(bytes);
 }
 
 void add_python_row(packed::RowPacker& packer, PyObject* row) {

@@ -1,7 +1,7 @@
 // Functions of the module on CSV text and rows of packed fields; cdd/csv.py calls them.
 #pragma once
 
-#include "core/packed/csv_options.h"
+#include "core/packed/columns.h"
 #include "ext/packed/packed_types.h"
 
 namespace cdd::ext {
@@ -9,6 +9,28 @@ namespace cdd::ext {
 // The options as cdd/packed/options.py gives them: a tuple (delimiter, quote or -1, strict, utf8, comment or
 // -1, ragged, blank, skip, columns, max_row_bytes, max_columns). False with a Python exception set.
 bool take_csv_options(const ModuleState& state, PyObject* tuple, packed::CsvOptions* options);
+
+// Where reading goes on: (begun, header, lines, rows, skipped, offset, columns).
+bool take_where(PyObject* tuple, packed::ColumnsState* state);
+PyObject* where_object(const packed::ColumnsState& state);
+
+// A type by its name. Throws InvalidArgument.
+packed::Type column_type(const char* name);
+
+// The bytes of a str or bytes, which keeps them. False with TypeError set; `row` is for its text.
+bool field_bytes(PyObject* field, unsigned long long row, Bytes* bytes);
+
+// Columns of `rows` rows from a tuple of (type, values, text or None, validity or None, nulls), copied. False
+// with a Python exception set.
+bool take_columns(const ModuleState& state, PyObject* tuple, std::uint64_t rows, packed::Columns* columns);
+
+// (columns, rows, (delimiter, quote or -1)) -> bytes: CSV text
+PyObject* csv_text(PyObject* module, PyObject* args);
+// (packed, (delimiter, quote or -1)) -> bytes
+PyObject* packed_text(PyObject* module, PyObject* args);
+
+// (columns, rows) of packed rows of version 2: (packed, first row, rows) -> a list as of csv_columns
+PyObject* packed_table(PyObject* module, PyObject* args);
 
 // (text, options, out or None) -> (Pages or None, rows, columns, bytes, skipped)
 PyObject* csv_pack(PyObject* module, PyObject* args);

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "core/format/packed/rows.h"
+#include "core/packed/file2.h"
+#include "core/packed/writer2.h"
 #include "ext/arguments.h"
 
 namespace cdd::ext {
@@ -258,6 +260,38 @@ PyObject* get_names(PyObject* self, void*) {
   return tuple.release();
 }
 
+const packed::File2* file2_of(PyObject* self) {
+  return dynamic_cast<const packed::File2*>(cast(self)->shared->file.get());
+}
+
+PyObject* get_torn(PyObject* self, void*) {
+  const packed::File2* const file = file2_of(self);
+  return PyLong_FromUnsignedLongLong(file == nullptr ? 0 : file->torn_bytes());
+}
+
+PyObject* get_finished(PyObject* self, void*) {
+  const packed::File2* const file = file2_of(self);
+  return PyBool_FromLong(file == nullptr || file->finished());
+}
+
+PyObject* get_user_meta(PyObject* self, void*) {
+  const packed::File2* const file = file2_of(self);
+  return file == nullptr ? PyBytes_FromStringAndSize(nullptr, 0) : bytes_object(file->schema().user_meta);
+}
+
+PyObject* get_types(PyObject* self, void*) {
+  const packed::File2* const file = file2_of(self);
+  Ref list(PyList_New(0));
+  if (!list || file == nullptr) return list.release();
+  const bool made = with_gil(*cast(self)->state, nullptr, [&] {
+    for (const packed::SchemaColumn& column : file->schema().columns) {
+      const Ref name(PyUnicode_FromString(packed::type_name(packed::type_of_schema(column.type))));
+      if (!name || PyList_Append(list.get(), name.get()) < 0) throw PythonError();
+    }
+  });
+  return made ? list.release() : nullptr;
+}
+
 PyObject* get_buffer(PyObject* self, void*) {
   PyObject* const source = cast(self)->shared->source.view().obj;
   return Ref::borrow(source == nullptr ? Py_None : source).release();
@@ -280,6 +314,12 @@ PyGetSetDef properties[] = {
     {"columns", get_columns, nullptr, "Fields of a row; where rows differ, of the longest.", nullptr},
     {"names", get_names, nullptr, "Names of the columns as a tuple of str, or None where there are none.",
      nullptr},
+    {"torn_bytes", get_torn, nullptr,
+     "Bytes at the end of a stream that was cut, which belong to no whole block; 0 for a whole file.", nullptr},
+    {"finished", get_finished, nullptr, "False for version 2 without its footer: rows may be missing at the end.",
+     nullptr},
+    {"user_meta", get_user_meta, nullptr, "The bytes that the writer was given; b\"\" in version 1.", nullptr},
+    {"_types", get_types, nullptr, nullptr, nullptr},
     {"_buffer", get_buffer, nullptr, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
@@ -328,7 +368,7 @@ bool add_packed_types(PyObject* module) {
   ModuleState& state = state_of_module(module);
   state.packed_type = PyType_FromModuleAndSpec(module, &spec, nullptr);
   return state.packed_type && PyModule_AddObjectRef(module, "PackedRows", state.packed_type) == 0 &&
-         add_pages_type(module) && add_packed_iterator(module);
+         add_pages_type(module) && add_packed_iterator(module) && add_packed_writer(module);
 }
 
 }  // namespace cdd::ext

@@ -51,5 +51,6 @@ PyObject* new_packed_iterator(PackedObject* self, PyObject* columns);
 bool add_packed_types(PyObject* module);
 bool add_packed_iterator(PyObject* module);
 bool add_pages_type(PyObject* module);
+bool add_packed_writer(PyObject* module);
 
 }  // namespace cdd::ext

@@ -70,6 +70,7 @@ struct RowsView {
   std::uint32_t columns = 0;  // fields of a row; in a ragged block of the longest one
   std::uint8_t width = 2;     // bytes of a length
   bool by_ends = false;       // version 2
+  std::uint64_t first_row = 0;  // of the file, for errors
   bool ragged = false;        // a row has as many fields as fit up to its end
 
   // Where row i begins, and what its fields cannot reach over. False where that is outside the bytes.

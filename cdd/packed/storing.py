@@ -1,0 +1,142 @@
+"""CSV columns made ready to be stored: names, nulls, order and precision, found before anything is written."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from cdd.packed.columns import Column
+
+Array = npt.NDArray[Any]
+
+FEW = 65_536  # different texts that make a category
+
+
+def stored_names(names: Sequence[str]) -> dict[str, str]:
+    """The name in a dataset of each column of CSV. Raises ValueError for two of one name."""
+    made: dict[str, str] = {}
+    for number, name in enumerate(names):
+        if name in made:
+            raise ValueError(f"columns {list(made).index(name)} and {number} are both called {name!r}")
+        plain = re.sub(r"[^0-9A-Za-z_]+", "_", name).strip("_") or f"column_{number}"
+        plain = f"c_{plain}" if plain[0].isdigit() else plain
+        plain = f"{plain}_" if plain.lower() in ("data", "meta") else plain
+        while plain in made.values():
+            plain = f"{plain}_{number}"
+        made[name] = plain
+    return made
+
+
+def float32_loses(values: Array) -> Array:
+    """Where float32 does not hold the decimal: its shortest text is another number."""
+    single = values.astype(np.float32)
+    suspects = np.flatnonzero(single.astype(np.float64) != values)
+    if not len(suspects):
+        return suspects
+    given = values[suspects]
+    with np.errstate(all="ignore"):
+        digits = 5 - np.floor(np.log10(np.abs(given)))
+        scaled = given * 10.0**digits
+        short = np.abs(scaled - np.rint(scaled)) < 1e-6  # six digits always come back
+    suspects = suspects[~short]
+    some, places = np.unique(values[suspects], return_inverse=True)
+    shortest = some.astype(np.float32).astype(str).astype(np.float64)
+    return suspects[(shortest != some)[places]]
+
+
+def filled(column: Column, name: str, null: Any, row: int) -> Array:
+    """A column's items, nulls replaced. Raises ValueError where there is nothing to replace them by."""
+    if not column.nulls or column.valid is None:
+        return column.values
+    value = null.get(name) if isinstance(null, Mapping) else null
+    if value is None:
+        first = row + int(np.argmin(column.valid))
+        raise ValueError(
+            f"column {name!r} has no value in row {first}: null={{{name!r}: value}} says what stands for it"
+        )
+    return np.where(column.valid, column.values, np.asarray(value).astype(column.values.dtype))
+
+
+@dataclass
+class Findings:
+    """What a look at all rows found."""
+
+    rows: int = 0
+    unordered: int | None = None  # the first row whose time is before the one before it
+    lossy: dict[str, tuple[int, int, float]] = field(default_factory=dict)  # name: (rows, first row, value)
+    texts: dict[str, set[bytes] | None] = field(default_factory=dict)  # None: more than FEW
+    _last: Any = None
+
+    def look(
+        self,
+        names: Sequence[str],
+        columns: Sequence[Column],
+        row: int,
+        *,
+        null: Any,
+        clock: str | None,
+        singles: frozenset[str],
+    ) -> None:
+        for name, column in zip(names, columns, strict=True):
+            if column.text is not None:
+                self._count_texts(name, column)
+                continue
+            values = filled(column, name, null, row)
+            if name == clock:
+                self._look_at_order(values, row)
+            if name in singles and values.dtype.kind in "fiu":
+                lost = float32_loses(values.astype(np.float64))
+                if len(lost):
+                    count, first, value = self.lossy.get(
+                        name, (0, row + int(lost[0]), float(values[lost[0]]))
+                    )
+                    self.lossy[name] = (count + len(lost), first, value)
+        self.rows = row + (len(columns[0].values) - (columns[0].text is not None) if columns else 0)
+
+    def _look_at_order(self, values: Array, row: int) -> None:
+        if self.unordered is None and len(values):
+            before = values[:1] if self._last is None else np.asarray([self._last], values.dtype)
+            back = np.flatnonzero(values < np.concatenate([before, values[:-1]]))
+            self.unordered = row + int(back[0]) if len(back) else None
+            self._last = values[-1]
+
+    def _count_texts(self, name: str, column: Column) -> None:
+        known = self.texts.setdefault(name, set())
+        if known is None or column.text is None:
+            return
+        data, ends = bytes(column.text.data), column.values.tolist()
+        known.update({data[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)})
+        if len(known) > FEW:
+            self.texts[name] = None
+
+
+@dataclass(frozen=True)
+class StoreReport:
+    """What cdd.csv.store did."""
+
+    rows: int  # in the target now
+    appended: int
+    columns: dict[str, str]  # name in the file: name in the target
+    beside: str | None = None  # packed rows of texts of too many values, where there are any
+    lossy: dict[str, tuple[int, int, float]] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        text = f"{self.appended:,} rows appended, {self.rows:,} in all, {len(self.columns)} columns"
+        if self.beside:
+            text += f"; texts of many values are in {self.beside}"
+        for name, (count, row, value) in self.lossy.items():
+            text += f"\n{name}: {count:,} values rounded to float32, the first in row {row}: {value!r}"
+        return text
+
+
+def check_book(names: Sequence[str], shape: Sequence[int]) -> None:
+    if len(names) != math.prod(shape):
+        raise ValueError(
+            f"shape {tuple(shape)} takes {math.prod(shape)} columns, there are {len(names)}: columns= picks them"
+        )
