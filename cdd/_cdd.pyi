@@ -226,9 +226,7 @@ class Writer:
 
 CsvCoreOptions = tuple[Any, ...]  # of cdd.packed.options.Options.core()
 CsvWhere = tuple[bool, bool, int, int, int, int, int]  # begun, header, lines, rows, skipped, offset, columns
-CsvColumn = tuple[
-    str, Pages, Pages | None, Pages | None, int, int
-]  # type, values, text, validity, nulls, mask
+CsvColumn = tuple[str, Any, Any, Any, int, int]  # type, values, text, validity, nulls, mask
 PackedCsv = tuple[
     Pages | None, int, int, int, int
 ]  # memory unless it was given, rows, columns, bytes, skipped
@@ -278,9 +276,7 @@ class PackedWriter:
     def add_text(
         self, text: Buffer, options: CsvCoreOptions, last: bool, where: CsvWhere, /
     ) -> tuple[int, CsvWhere]: ...
-    def add_columns(
-        self, columns: tuple[CsvColumnIn, ...], rows: int, /
-    ) -> None: ...
+    def add_columns(self, columns: tuple[CsvColumnIn, ...], rows: int, /) -> None: ...
     def flush(self) -> None: ...
     def close(self) -> None: ...
     def take(self) -> bytes: ...

@@ -37,8 +37,8 @@ from typing import Any, Unpack
 from cdd import FormatError, _cdd
 from cdd.arguments import flag, shown, size
 from cdd.packed.columns import Columns
-from cdd.packed.options import CsvOptions, Options, options_of
 from cdd.packed.exporting import parts, write_to
+from cdd.packed.options import CsvOptions, Options, options_of
 from cdd.packed.reading import Reading, batches_of, columns_of, pack_stream
 from cdd.packed.rows import Packed
 from cdd.packed.sources import Source, whole
@@ -60,8 +60,8 @@ def pack(
     """The text as packed rows (cdd.packed.Packed), in new memory or in `out`, a writable buffer.
 
     header   row 0 has the names of the columns; in version 1 it is in the bytes in any case, but no row then
-    version  1, 2, or "auto": 1 where it holds the text, else 2. Version 2 takes fields and rows of any length,
-             is compressed, and with `out`, a path or a file object of bytes, is written as a stream: the text
+    version  1, 2, or "auto": 1 where it holds the text, else 2. Version 2 takes fields of any length, is
+             compressed, and with `out`, a path or a file object of bytes, is written as a stream: the text
              may be larger than memory
 
     Raises FormatError for bad text, with .row (row 0 is the first of the text), .field and .offset;
@@ -98,8 +98,8 @@ def write(
     target   a path, "-" for standard output, or a file object that takes bytes
     header   whether the names of the columns come first, where there are names; `names` gives others
 
-    Quotes stand where a field needs them, lines end with LF, nulls are empty, floats are the shortest text that
-    reads back the same. Raises TypeError for dtypes that have no text here (complex).
+    Quotes stand where a field needs them, lines end with LF, nulls are empty, floats are the shortest text
+    that reads back the same. Raises TypeError for dtypes that have no text here (complex).
     """
     dialect = options_of({"delimiter": delimiter, "quote": quote})
     return write_to(target, parts(rows, (dialect.delimiter, dialect.quote), flag("header", header), names))
@@ -160,13 +160,13 @@ def store(
     header: bool = True,
     **options: Unpack[CsvOptions],
 ) -> StoreReport:
-    """Stores CSV text: into a dataset, a column for each column; or, where `target` ends with .cdd, all columns
-    as one array of (n, *shape) in one store.
+    """Stores CSV text: into a dataset, a column for each column; or, where `target` ends with .cdd, all
+    columns as one array of (n, *shape) in one store.
 
     shape      of a row. Into a dataset it makes one column "book" of the columns that are not the clock
     dtype      of a store or of the book: float32 for books, float64 without a shape
     clock      the column of times, which orders the rows of a dataset: by name
-    null       what stands for empty fields of numbers, one value or {name: value}; without it they are ValueError
+    null       what stands for empty fields of numbers, one value or {name: value}; None: they are ValueError
     lossy      True: decimals that dtype does not hold are rounded and counted; False: they are ValueError
     sort       True: rows are sorted by the clock first (all are in memory then)
     order      "any": rows out of order are taken as they are; else they are ValueError
@@ -184,10 +184,16 @@ def store(
         if overwrite and resume:
             raise ValueError("overwrite and resume are both set: give one")
         job = Storing(reading, os.fspath(target), shape, dtype, clock, null, lossy, sort, order)
-        job.progress, job.total = progress, total_bytes(source)
+        job.progress, job.total, job.open_dataset = progress, total_bytes(source), _open_dataset
         return job.run("w" if overwrite else "a" if resume else "x", resume)
     finally:
         reading.close()
+
+
+def _open_dataset(*arguments: Any, **options: Any) -> Any:
+    from cdd import dataset
+
+    return dataset.open(*arguments, **options)
 
 
 def count(source: Source, *, header: bool = True, **options: Unpack[CsvOptions]) -> int:

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Sequence
 
 import cdd
-from cdd.commands import dataset, looking, rewriting
+from cdd.commands import csv_text, dataset, looking, rewriting
 from cdd.commands.terminal import Commands, add_threads, complain, is_of_output
 
-GROUPS = (looking, rewriting, dataset)
+GROUPS = (looking, rewriting, dataset, csv_text)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -27,7 +27,13 @@ def _array(array: Array) -> tuple[str, Any, None, None, int]:
     """A column of numbers as the core takes it. Raises TypeError for what has no CSV text."""
     kind = array.dtype.kind
     if kind == "M":
-        return "datetime64[ns]", np.ascontiguousarray(array.astype("datetime64[ns]")).view(np.int64), None, None, 0
+        return (
+            "datetime64[ns]",
+            np.ascontiguousarray(array.astype("datetime64[ns]")).view(np.int64),
+            None,
+            None,
+            0,
+        )
     wide = {"b": "bool", "i": "int64", "u": "uint64"}.get(kind)
     if kind == "f":
         wide = "float32" if array.dtype.itemsize <= 4 else "float64"
@@ -96,7 +102,9 @@ def parts(source: Any, dialect: tuple[int, int], header: bool, names: Any) -> It
     """The text, a part at a time."""
 
     def line(fields: Iterable[str]) -> bytes:
-        return bytes(_cdd.packed_text(Packed(_cdd.packed_pack([tuple(fields)], None)[0], "header", False), dialect))
+        return bytes(
+            _cdd.packed_text(Packed(_cdd.packed_pack([tuple(fields)], None)[0], "header", False), dialect)
+        )
 
     if isinstance(source, Packed):
         given = names if names is not None else source.names
@@ -128,10 +136,8 @@ def _is_rows(source: Any) -> bool:
 def _texts_of_rows(rows: Iterable[Any], dialect: tuple[int, int]) -> Iterator[bytes]:
     made = io.StringIO(newline="")
     quote = chr(dialect[1]) if dialect[1] >= 0 else None
-    quoting = csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE
-    writer = csv.writer(
-        made, delimiter=chr(dialect[0]), quotechar=quote, quoting=quoting, lineterminator="\r\n"
-    )
+    how: dict[str, Any] = {"quotechar": quote, "quoting": csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE}
+    writer = csv.writer(made, delimiter=chr(dialect[0]), lineterminator="\r\n", **how)
     for row in rows:  # the module quotes what is in its lineterminator: CR too
         writer.writerow(row)
         yield made.getvalue().removesuffix("\r\n").encode() + b"\n"
@@ -156,4 +162,3 @@ def write_to(target: Any, texts: Iterator[bytes]) -> int:
         target.write(text)
         total += len(text)
     return total
-

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from cdd import _cdd
 from cdd.packed.columns import TYPES, Column, Columns, wanted_types
-from cdd.packed.options import Options
 from cdd.packed.opening import mapped, pack
+from cdd.packed.options import Options
 from cdd.packed.rows import Packed
 from cdd.packed.sources import Source, checked, is_pipe, opened, whole
 from cdd.packed.writer import Writer

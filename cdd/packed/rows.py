@@ -80,8 +80,8 @@ class Packed(_cdd.PackedRows):
         return Text(np.frombuffer(memoryview(ends), np.uint64), data)
 
     def table(self) -> Columns:
-        """The rows as typed columns. Version 2 with blocks of columns has them; of rows of text each column is
-        text: cdd.csv.read finds types."""
+        """The rows as typed columns, where they were written as such (version 2); else each column is text,
+        whose types cdd.csv.read finds."""
         names = self.names or tuple(map(str, range(self.columns)))
         if self.version == 2:
             try:

@@ -1,7 +1,8 @@
-"""CSV columns made ready to be stored: names, nulls, order and precision, found before anything is written."""
+"""CSV columns made ready to be stored: names, nulls, order, precision, before anything is written."""
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -47,7 +48,8 @@ def float32_loses(values: Array) -> Array:
     suspects = suspects[~short]
     some, places = np.unique(values[suspects], return_inverse=True)
     shortest = some.astype(np.float32).astype(str).astype(np.float64)
-    return suspects[(shortest != some)[places]]
+    lost: Array = suspects[(shortest != some)[places]]
+    return lost
 
 
 def filled(column: Column, name: str, null: Any, row: int) -> Array:
@@ -111,7 +113,7 @@ class Findings:
         if known is None or column.text is None:
             return
         data, ends = bytes(column.text.data), column.values.tolist()
-        known.update({data[a:b] for a, b in zip(ends[:-1], ends[1:], strict=True)})
+        known.update({data[a:b] for a, b in itertools.pairwise(ends)})
         if len(known) > FEW:
             self.texts[name] = None
 
@@ -138,5 +140,6 @@ class StoreReport:
 def check_book(names: Sequence[str], shape: Sequence[int]) -> None:
     if len(names) != math.prod(shape):
         raise ValueError(
-            f"shape {tuple(shape)} takes {math.prod(shape)} columns, there are {len(names)}: columns= picks them"
+            f"shape {tuple(shape)} takes {math.prod(shape)} columns, there are {len(names)}: "
+            "columns= picks them"
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ class Storing:
 
     progress: Progress | None = None
     total = 0
+    open_dataset: Callable[..., Any]  # cdd.dataset.open, which this package does not know
 
     def __init__(
         self,
@@ -65,7 +66,9 @@ class Storing:
 
     def run(self, mode: str, resume: bool) -> StoreReport:
         if mode == "x" and Path(self._target).exists():
-            raise FileExistsError(17, "there is something already: overwrite=True or resume=True", self._target)
+            raise FileExistsError(
+                17, "there is something already: overwrite=True or resume=True", self._target
+            )
         self._reading.find_types()
         looked = self._reading.look_through(self._look)
         if looked:
@@ -151,13 +154,11 @@ class Storing:
         return StoreReport(rows, rows - before, self._mapped, None, self._findings.lossy)
 
     def _into_dataset(self, mode: str) -> StoreReport:
-        from cdd import dataset
-
         clock = None if self._clock is None else self._mapped[self._clock]
         order = "any" if self._order == "any" and not self._sort else "nondecreasing"
         attrs = {"csv_names": {plain: name for name, plain in self._mapped.items() if plain != name}}
         many = [name for name, texts in self._findings.texts.items() if texts is None]
-        with dataset.open(self._target, mode, clock=clock, order=order, attrs=attrs) as writer:
+        with self.open_dataset(self._target, mode, clock=clock, order=order, attrs=attrs) as writer:
             before = len(writer)
             beside = self._open_beside(many, resumed=before > 0)
             for part, row in self._windows(before):
@@ -174,7 +175,9 @@ class Storing:
         if not many:
             return None
         if resumed:
-            raise ValueError(f"{', '.join(many)}: texts of many values cannot be gone on with: overwrite=True")
+            raise ValueError(
+                f"{', '.join(many)}: texts of many values cannot be gone on with: overwrite=True"
+            )
         self._beside = f"{self._target}.texts.packed"
         return Writer(self._beside, "w", many)
 

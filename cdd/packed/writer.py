@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 TAKE_BYTES = 1 << 20
 
 
+def _opened(path: Any, mode: str) -> Any:
+    return Path(path).open("xb" if mode == "x" else "wb")
+
+
 class Writer:
     """Writes version 2: cdd.packed.open(target, "w", columns=names) gives one.
 
@@ -62,7 +66,7 @@ class Writer:
         self._owned = isinstance(target, str | os.PathLike)
         if not self._owned and not hasattr(target, "write"):
             raise TypeError(f"a path or a file object of bytes is written to, not {shown(target)}")
-        self._file: Any = Path(target).open("xb" if mode == "x" else "wb") if self._owned else target
+        self._file: Any = _opened(target, mode) if self._owned else target
         self._closed = False
         self._drain(0)
 

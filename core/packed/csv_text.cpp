@@ -17,14 +17,15 @@ class Rows {
 
   void field(Bytes bytes) {
     if (fields_++ > 0) out_.push_back(std::byte{dialect_.delimiter});
-    const bool plain =
-        std::none_of(bytes.begin(), bytes.end(), [&](std::byte b) { return special_[static_cast<std::uint8_t>(b)]; });
+    const bool plain = std::none_of(bytes.begin(), bytes.end(),
+                                    [&](std::byte b) { return special_[static_cast<std::uint8_t>(b)]; });
     if (plain) {
       out_.insert(out_.end(), bytes.begin(), bytes.end());
       return;
     }
     if (!dialect_.quotes) {
-      fail(ErrorCode::InvalidArgument, "a field has a delimiter or a line end, which takes quotes: give quote=");
+      fail(ErrorCode::InvalidArgument,
+           "a field has a delimiter or a line end, which takes quotes: give quote=");
     }
     const std::byte quote{dialect_.quote};
     out_.push_back(quote);
@@ -34,10 +35,13 @@ class Rows {
     }
     out_.push_back(quote);
   }
-  void number(const char* text, std::size_t bytes) { field({as_bytes(static_cast<const void*>(text)), bytes}); }
+  void number(const char* text, std::size_t bytes) {
+    field({as_bytes(static_cast<const void*>(text)), bytes});
+  }
 
   void end_row() {
-    if (fields_ == 1 && (out_.empty() || out_.back() == std::byte{'\n'}) && out_.size() == begin_ && dialect_.quotes) {
+    if (fields_ == 1 && (out_.empty() || out_.back() == std::byte{'\n'}) && out_.size() == begin_ &&
+        dialect_.quotes) {
       out_.insert(out_.end(), 2, std::byte{dialect_.quote});  // or it would be a blank line
     }
     out_.push_back(std::byte{'\n'});
@@ -55,8 +59,8 @@ class Rows {
 
 }  // namespace
 
-void append_csv(const simd::CsvDialect& dialect, const PackedFile& file, std::uint64_t first, std::uint64_t count,
-                std::vector<std::byte>* out) {
+void append_csv(const simd::CsvDialect& dialect, const PackedFile& file, std::uint64_t first,
+                std::uint64_t count, std::vector<std::byte>* out) {
   Rows rows(dialect, out);
   std::vector<Bytes> fields;
   for (std::uint64_t row = first; row < first + count;) {

@@ -25,13 +25,14 @@ Bytes stored_body(Bytes file, const BlockHeader& header, std::size_t checked) {
   if (header.stored > file.size() - begin) {
     fail_at({Place::Kind::Row, header.first_row, Place::kNone, header.position}, ErrorCode::Truncated,
             "rows from %llu on, the block at 0x%llx: it has %u bytes, the file %zu after it",
-            static_cast<ull>(header.first_row), static_cast<ull>(header.position), header.stored, file.size() - static_cast<std::size_t>(begin));
+            static_cast<ull>(header.first_row), static_cast<ull>(header.position), header.stored,
+            file.size() - static_cast<std::size_t>(begin));
   }
   const Bytes body = file.subspan(static_cast<std::size_t>(begin), header.stored);
   if (checked > body.size() || hash64(body.first(checked)) != header.body_check) {
     fail_at({Place::Kind::Row, header.first_row, Place::kNone, header.position}, ErrorCode::Checksum,
-            "rows from %llu on, the block at 0x%llx: its check does not hold", static_cast<ull>(header.first_row),
-            static_cast<ull>(header.position));
+            "rows from %llu on, the block at 0x%llx: its check does not hold",
+            static_cast<ull>(header.first_row), static_cast<ull>(header.position));
   }
   return body;
 }
@@ -40,7 +41,8 @@ Bytes stored_body(Bytes file, const BlockHeader& header, std::size_t checked) {
 constexpr std::uint64_t kMostGrowth = 70'000;
 
 Pages unpack(Compressor compressor, Bytes stored, std::uint32_t raw) {
-  if (raw > (stored.size() + 64) * kMostGrowth) fail(ErrorCode::Corrupt, "%zu bytes cannot be %u decompressed", stored.size(), raw);
+  if (raw > (stored.size() + 64) * kMostGrowth)
+    fail(ErrorCode::Corrupt, "%zu bytes cannot be %u decompressed", stored.size(), raw);
   Pages pages(raw);
   decompress(compressor, stored, {pages.data(), raw});
   return pages;
@@ -64,7 +66,8 @@ void decode_column(Bytes raw, const ColumnEntry& entry, std::size_t rows, Column
       column->valid.data()[r] = std::byte{valid};
       nulls += !valid;
     }
-    if (nulls != entry.nulls) fail(ErrorCode::Corrupt, "a column has %zu nulls, its directory says %u", nulls, entry.nulls);
+    if (nulls != entry.nulls)
+      fail(ErrorCode::Corrupt, "a column has %zu nulls, its directory says %u", nulls, entry.nulls);
   }
   if (column->type != Type::Text) {
     const std::size_t bytes = rows * item_bytes(column->type);
@@ -77,7 +80,8 @@ void decode_column(Bytes raw, const ColumnEntry& entry, std::size_t rows, Column
     std::uint32_t before = 0;
     for (std::size_t r = 0; r <= rows; ++r) {
       const auto end = load<std::uint32_t>(ends.data() + 4 * r);
-      if (end < before || (r == 0 && end != 0)) fail(ErrorCode::Corrupt, "text %zu of a column ends before it begins", r);
+      if (end < before || (r == 0 && end != 0))
+        fail(ErrorCode::Corrupt, "text %zu of a column ends before it begins", r);
       store<std::int64_t>(column->values.data() + 8 * r, end);
       before = end;
     }
@@ -98,7 +102,8 @@ File2::File2(Bytes bytes) : bytes_(bytes) {
   }
   const std::optional<BlockHeader> schema = parse_block_header(bytes, kBlockAlign);
   if (!schema || schema->kind != BlockKind::Schema || schema->end() > bytes.size()) {
-    fail(bytes.size() < 2 * kBlockAlign ? ErrorCode::Truncated : ErrorCode::Corrupt, "packed rows of version 2 without a schema");
+    fail(bytes.size() < 2 * kBlockAlign ? ErrorCode::Truncated : ErrorCode::Corrupt,
+         "packed rows of version 2 without a schema");
   }
   const Bytes body = stored_body(bytes, *schema, schema->stored);
   if (compressor_of(schema->flags) == Compressor::None) {
@@ -127,7 +132,8 @@ File2::File2(Bytes bytes) : bytes_(bytes) {
 void File2::walk(std::uint64_t position) {
   while (const std::optional<BlockHeader> header = parse_block_header(bytes_, position)) {
     const bool is_rows = header->kind == BlockKind::Rows || header->kind == BlockKind::Columns;
-    if (header->first_row != rows_ || header->end() > bytes_.size() || header->kind == BlockKind::Schema) break;
+    if (header->first_row != rows_ || header->end() > bytes_.size() || header->kind == BlockKind::Schema)
+      break;
     try {
       if (header->kind == BlockKind::Columns) {
         read_block(*header);
@@ -142,7 +148,8 @@ void File2::walk(std::uint64_t position) {
       finished_ = true;
       break;
     }
-    index_.push_back({header->position, header->first_row, header->rows, header->stored, header->kind, header->flags});
+    index_.push_back(
+        {header->position, header->first_row, header->rows, header->stored, header->kind, header->flags});
     rows_ += header->rows;
   }
   torn_ = bytes_.size() - position;
@@ -151,18 +158,19 @@ void File2::walk(std::uint64_t position) {
 std::uint32_t File2::columns() const noexcept { return static_cast<std::uint32_t>(schema_.columns.size()); }
 
 const IndexEntry& File2::entry_of(std::uint64_t row) const {
-  const auto after = std::upper_bound(index_.begin(), index_.end(), row,
-                                      [](std::uint64_t r, const IndexEntry& entry) { return r < entry.first_row; });
+  const auto after =
+      std::upper_bound(index_.begin(), index_.end(), row,
+                       [](std::uint64_t r, const IndexEntry& entry) { return r < entry.first_row; });
   return *std::prev(after);
 }
 
 BlockHeader File2::header_of(const IndexEntry& entry) const {
   const std::optional<BlockHeader> header = parse_block_header(bytes_, entry.position);
-  if (!header || header->kind != entry.kind || header->rows != entry.rows || header->first_row != entry.first_row ||
-      header->stored != entry.stored) {
+  if (!header || header->kind != entry.kind || header->rows != entry.rows ||
+      header->first_row != entry.first_row || header->stored != entry.stored) {
     fail_at({Place::Kind::Row, entry.first_row, Place::kNone, entry.position}, ErrorCode::Checksum,
-            "rows from %llu on: the header of their block at 0x%llx does not hold", static_cast<ull>(entry.first_row),
-            static_cast<ull>(entry.position));
+            "rows from %llu on: the header of their block at 0x%llx does not hold",
+            static_cast<ull>(entry.first_row), static_cast<ull>(entry.position));
   }
   return *header;
 }
@@ -176,7 +184,8 @@ std::shared_ptr<RowBlock> File2::read_rows(const BlockHeader& header) const {
     body = {block->memory.data(), header.raw};
   }
   const std::uint64_t offsets = 4 * std::uint64_t{header.rows};
-  if (offsets > body.size()) fail(ErrorCode::Corrupt, "the ends of %u rows do not fit in %zu bytes", header.rows, body.size());
+  if (offsets > body.size())
+    fail(ErrorCode::Corrupt, "the ends of %u rows do not fit in %zu bytes", header.rows, body.size());
   RowsView& view = block->view;
   view.offsets = body.data();
   view.bytes = body.subspan(static_cast<std::size_t>(offsets));
@@ -192,14 +201,17 @@ std::shared_ptr<RowBlock> File2::read_rows(const BlockHeader& header) const {
 Columns File2::read_block(const BlockHeader& header) const {
   const std::size_t directory = kEntryBytes * std::size_t{header.fields};
   const Bytes body = stored_body(bytes_, header, directory);
-  if (header.fields != columns()) fail(ErrorCode::Corrupt, "a block of %u columns, the schema has %u", header.fields, columns());
+  if (header.fields != columns())
+    fail(ErrorCode::Corrupt, "a block of %u columns, the schema has %u", header.fields, columns());
   Columns made;
   made.rows = header.rows;
   made.names = names_;
   made.columns.resize(header.fields);
   for (std::uint32_t c = 0; c < header.fields; ++c) {
     const ColumnEntry entry = parse_column_entry(body.data() + kEntryBytes * c);
-    if (entry.type != schema_.columns[c].type) fail(ErrorCode::Corrupt, "column %u is of type 0x%04x, the schema says 0x%04x", c, entry.type, schema_.columns[c].type);
+    if (entry.type != schema_.columns[c].type)
+      fail(ErrorCode::Corrupt, "column %u is of type 0x%04x, the schema says 0x%04x", c, entry.type,
+           schema_.columns[c].type);
     if (entry.offset < directory || entry.stored > body.size() || entry.offset > body.size() - entry.stored) {
       fail(ErrorCode::Corrupt, "column %u lies outside its block", c);
     }
@@ -267,7 +279,8 @@ std::shared_ptr<RowBlock> rows_of_columns(const Columns& columns) {
         put(text, format_item(column.type, column.values.data() + r * item_bytes(column.type), text));
       }
     }
-    if (fields.size() > kMaxRaw) fail(ErrorCode::Limit, "a block of columns whose text is more than 2^31 bytes");
+    if (fields.size() > kMaxRaw)
+      fail(ErrorCode::Limit, "a block of columns whose text is more than 2^31 bytes");
     ends.push_back(static_cast<std::uint32_t>(fields.size()));
   }
   auto block = std::make_shared<RowBlock>();
@@ -301,7 +314,10 @@ Columns File2::read_columns(std::uint64_t first, std::uint64_t count) const {
   }
   for (std::uint64_t row = first; row < first + count;) {
     const BlockHeader header = header_of(entry_of(row));
-    if (header.kind != BlockKind::Columns) fail(ErrorCode::InvalidArgument, "row %llu lies in a block of rows of text, which has no typed columns: read it as rows", static_cast<ull>(row));
+    if (header.kind != BlockKind::Columns)
+      fail(ErrorCode::InvalidArgument,
+           "row %llu lies in a block of rows of text, which has no typed columns: read it as rows",
+           static_cast<ull>(row));
     const Columns block = read_block(header);
     const auto from = static_cast<std::size_t>(row - header.first_row);
     const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(header.rows - from, first + count - row));
@@ -315,7 +331,8 @@ Columns File2::read_columns(std::uint64_t first, std::uint64_t count) const {
           std::memset(column.valid.data(), 1, rows);
         }
         std::memcpy(column.valid.data() + to, source.valid.data() + from, n);
-        column.nulls += static_cast<std::uint64_t>(std::count(source.valid.data() + from, source.valid.data() + from + n, std::byte{0}));
+        column.nulls += static_cast<std::uint64_t>(
+            std::count(source.valid.data() + from, source.valid.data() + from + n, std::byte{0}));
       }
       const std::size_t bytes = item_bytes(column.type);
       if (column.type != Type::Text) {
@@ -325,7 +342,8 @@ Columns File2::read_columns(std::uint64_t first, std::uint64_t count) const {
       const auto begin = load<std::int64_t>(source.values.data() + 8 * from);
       const auto base = static_cast<std::int64_t>(texts[c].size()) - begin;
       for (std::size_t r = 1; r <= n; ++r) {
-        store<std::int64_t>(column.values.data() + 8 * (to + r), load<std::int64_t>(source.values.data() + 8 * (from + r)) + base);
+        store<std::int64_t>(column.values.data() + 8 * (to + r),
+                            load<std::int64_t>(source.values.data() + 8 * (from + r)) + base);
       }
       const auto end = load<std::int64_t>(source.values.data() + 8 * (from + n));
       texts[c].insert(texts[c].end(), source.text.data() + begin, source.text.data() + end);

@@ -81,7 +81,8 @@ Writer2::Writer2(const Writer2Options& options, const Schema& schema) : options_
   pad(out_);
   position_ = out_.size();
   const std::vector<std::byte> raw = schema_body(schema);
-  if (raw.size() > kMaxStored) fail(ErrorCode::InvalidArgument, "a schema of %zu bytes is more than 2^31", raw.size());
+  if (raw.size() > kMaxStored)
+    fail(ErrorCode::InvalidArgument, "a schema of %zu bytes is more than 2^31", raw.size());
   BlockHeader header;
   header.kind = BlockKind::Schema;
   header.fields = static_cast<std::uint32_t>(schema.columns.size());
@@ -102,7 +103,8 @@ void Writer2::put_block(BlockHeader header, Bytes body) {
   out_.resize(out_.size() + (header.end() - position_ - kBlockHeaderBytes - body.size()));
   position_ = header.end();
   if (header.kind != BlockKind::Rows && header.kind != BlockKind::Columns) return;
-  footer_.blocks.push_back({header.position, header.first_row, header.rows, header.stored, header.kind, header.flags});
+  footer_.blocks.push_back(
+      {header.position, header.first_row, header.rows, header.stored, header.kind, header.flags});
   footer_.rows += header.rows;
 }
 
@@ -122,8 +124,8 @@ void Writer2::pack_body(Bytes raw, BlockHeader* header, std::vector<std::byte>* 
 void Writer2::add_field(Bytes field) {
   if (field.size() >= kMaxStored / 2) {
     fail_at({Place::Kind::Row, rows(), in_row_, Place::kNone}, ErrorCode::InvalidArgument,
-            "row %llu, field %u has %zu bytes, fewer than 2^30 are allowed", static_cast<unsigned long long>(rows()),
-            in_row_, field.size());
+            "row %llu, field %u has %zu bytes, fewer than 2^30 are allowed",
+            static_cast<unsigned long long>(rows()), in_row_, field.size());
   }
   const auto bytes = static_cast<std::uint32_t>(field.size());
   add(fields_, as_bytes(&bytes), sizeof bytes);
@@ -159,7 +161,8 @@ void Writer2::flush() {
     }
     store<std::uint32_t>(raw.data() + 4 * r, static_cast<std::uint32_t>(raw.size() - 4 * ends_.size()));
   }
-  if (raw.size() > kMaxStored) fail(ErrorCode::InvalidArgument, "a row of %zu bytes is more than 2^31", raw.size());
+  if (raw.size() > kMaxStored)
+    fail(ErrorCode::InvalidArgument, "a row of %zu bytes is more than 2^31", raw.size());
   header.raw = static_cast<std::uint32_t>(raw.size());
   std::vector<std::byte> body;
   pack_body(raw, &header, &body);
@@ -174,7 +177,8 @@ void Writer2::add_columns(const Columns& columns) {
   flush();
   if (columns.rows == 0) return;
   if (columns.columns.size() != types_.size()) {
-    fail(ErrorCode::InvalidArgument, "%zu columns are given, the schema has %zu", columns.columns.size(), types_.size());
+    fail(ErrorCode::InvalidArgument, "%zu columns are given, the schema has %zu", columns.columns.size(),
+         types_.size());
   }
   const auto rows = static_cast<std::size_t>(columns.rows);
   std::vector<std::byte> body(align_up(kEntryBytes * types_.size(), kBlockAlign));
@@ -183,13 +187,15 @@ void Writer2::add_columns(const Columns& columns) {
     ColumnEntry entry;
     entry.type = schema_type(column.type);
     if (entry.type != types_[c] && !(types_[c] == kTypeBytes && entry.type == kTypeText)) {
-      fail(ErrorCode::InvalidArgument, "column %zu is of type 0x%04x, the schema says 0x%04x", c, entry.type, types_[c]);
+      fail(ErrorCode::InvalidArgument, "column %zu is of type 0x%04x, the schema says 0x%04x", c, entry.type,
+           types_[c]);
     }
     entry.type = types_[c];
     entry.nulls = static_cast<std::uint32_t>(column.nulls);
     const std::vector<std::byte> raw = column_buffers(column, rows);
     if (raw.size() > kMaxRaw - 64 || column.text_bytes > 0xffffffff) {
-      fail(ErrorCode::InvalidArgument, "a column of %zu bytes is more than a block holds: give fewer rows at once", raw.size());
+      fail(ErrorCode::InvalidArgument,
+           "a column of %zu bytes is more than a block holds: give fewer rows at once", raw.size());
     }
     BlockHeader packed;
     std::vector<std::byte> stored;
@@ -201,7 +207,8 @@ void Writer2::add_columns(const Columns& columns) {
     entry.check = hash64(stored);
     add(body, stored.data(), stored.size());
     pad(body);
-    if (body.size() > kMaxStored) fail(ErrorCode::InvalidArgument, "columns of more than 2^31 bytes: give fewer rows at once");
+    if (body.size() > kMaxStored)
+      fail(ErrorCode::InvalidArgument, "columns of more than 2^31 bytes: give fewer rows at once");
     put_column_entry(entry, body.data() + kEntryBytes * c);
   }
   BlockHeader header;

@@ -10,7 +10,7 @@ namespace cdd::packed {
 
 struct Writer2Options {
   Compressor compressor = Compressor::Lz4;
-  int level = 3;                        // of zstd
+  int level = 3;                       // of zstd
   std::size_t block_bytes = 1u << 20;  // of fields, about
 };
 
@@ -50,9 +50,9 @@ class Writer2 {
   Footer footer_;
   bool closed_ = false;
 
-  std::vector<std::byte> fields_;           // with lengths of four bytes
-  std::vector<std::uint32_t> row_fields_;   // how many each row has
-  std::vector<std::uint64_t> ends_;         // of rows in fields_
+  std::vector<std::byte> fields_;          // with lengths of four bytes
+  std::vector<std::uint32_t> row_fields_;  // how many each row has
+  std::vector<std::uint64_t> ends_;        // of rows in fields_
   std::uint32_t in_row_ = 0;
   std::size_t longest_ = 0;
 };

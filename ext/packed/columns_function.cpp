@@ -88,7 +88,8 @@ bool take_where(PyObject* tuple, ColumnsState* state) {
   int begun = 0, header = 0;
   unsigned long long lines = 0, rows = 0, skipped = 0, offset = 0;
   unsigned columns = 0;
-  if (PyArg_ParseTuple(tuple, "ppKKKKI", &begun, &header, &lines, &rows, &skipped, &offset, &columns) == 0) return false;
+  if (PyArg_ParseTuple(tuple, "ppKKKKI", &begun, &header, &lines, &rows, &skipped, &offset, &columns) == 0)
+    return false;
   state->begun = begun != 0;
   state->header = header != 0;
   state->progress.lines = lines;
@@ -124,8 +125,9 @@ PyObject* csv_columns(PyObject* module, PyObject* args) {
                        &PyTuple_Type, &where) == 0) {
     return nullptr;
   }
-  if (!take_where(where, &at) || !take_csv_options(state, tuple, &options) || !take_types(state, names, &types) ||
-      !take_masks(numbers, &masks) || !text.acquire(source, PyBUF_SIMPLE)) {
+  if (!take_where(where, &at) || !take_csv_options(state, tuple, &options) ||
+      !take_types(state, names, &types) || !take_masks(numbers, &masks) ||
+      !text.acquire(source, PyBUF_SIMPLE)) {
     return nullptr;
   }
   Columns made;
@@ -138,8 +140,9 @@ PyObject* csv_columns(PyObject* module, PyObject* args) {
   if (!header_names) return nullptr;
   Ref next(where_object(at));
   if (!next) return nullptr;
-  return Py_BuildValue("(NNKnN)", header_names.release(), list.release(), static_cast<unsigned long long>(made.rows),
-                       static_cast<Py_ssize_t>(made.consumed), next.release());
+  return Py_BuildValue("(NNKnN)", header_names.release(), list.release(),
+                       static_cast<unsigned long long>(made.rows), static_cast<Py_ssize_t>(made.consumed),
+                       next.release());
 }
 
 // (packed, first, count) -> columns, of version 2 with blocks of columns

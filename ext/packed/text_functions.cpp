@@ -12,7 +12,8 @@ using packed::Column;
 using packed::Type;
 
 // A copy of a buffer of at least `needed` bytes; nothing of None. False with a Python exception set.
-bool copy_buffer(const ModuleState& state, PyObject* object, std::size_t needed, Pages* pages, std::uint64_t* bytes) {
+bool copy_buffer(const ModuleState& state, PyObject* object, std::size_t needed, Pages* pages,
+                 std::uint64_t* bytes) {
   if (object == Py_None) return true;
   Buffer buffer;
   if (!buffer.acquire(object, PyBUF_SIMPLE)) return false;
@@ -104,7 +105,8 @@ PyObject* packed_text(PyObject* module, PyObject* args) {
   PyObject* object = nullptr;
   PyObject* how = nullptr;
   simd::CsvDialect dialect;
-  if (PyArg_ParseTuple(args, "OO!", &object, &PyTuple_Type, &how) == 0 || !take_dialect(how, &dialect)) return nullptr;
+  if (PyArg_ParseTuple(args, "OO!", &object, &PyTuple_Type, &how) == 0 || !take_dialect(how, &dialect))
+    return nullptr;
   if (PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(state.packed_type)) == 0) {
     PyErr_SetString(PyExc_TypeError, "packed_text takes PackedRows");
     return nullptr;

@@ -1,8 +1,8 @@
 // class PackedWriter:
 //     """Makes packed rows of version 2; take() gives what there is to write."""
-//     def __new__(cls, schema: tuple[(name, type code, nullable), ...], user_meta, compression, level, block_bytes)
-//     def add_rows(rows) ; add_text(text, options, last, where) -> (consumed, where) ; add_columns(columns, rows)
-//     def flush() ; close() ; take() -> bytes ; rows ; waiting
+//     def __new__(cls, schema: tuple[(name, type code, nullable), ...], user_meta, compression, level,
+//     block_bytes) def add_rows(rows) ; add_text(text, options, last, where) -> (consumed, where) ;
+//     add_columns(columns, rows) def flush() ; close() ; take() -> bytes ; rows ; waiting
 #include <cstring>
 #include <mutex>
 #include <new>
@@ -65,7 +65,8 @@ PyObject* writer_new(PyTypeObject* type, PyObject* args, PyObject*) {
   const char* compression = nullptr;
   int level = 0;
   Py_ssize_t block_bytes = 0;
-  if (PyArg_ParseTuple(args, "O!Osin", &PyTuple_Type, &columns, &meta, &compression, &level, &block_bytes) == 0) {
+  if (PyArg_ParseTuple(args, "O!Osin", &PyTuple_Type, &columns, &meta, &compression, &level, &block_bytes) ==
+      0) {
     return nullptr;
   }
   const ModuleState& state = state_of_type(type);
@@ -129,7 +130,8 @@ PyObject* writer_add_text(PyObject* self, PyObject* args) {
   packed::ColumnsState at;
   Buffer text;
   if (PyArg_ParseTuple(args, "OO!pO!", &source, &PyTuple_Type, &tuple, &last, &PyTuple_Type, &where) == 0 ||
-      !take_csv_options(state, tuple, &options) || !take_where(where, &at) || !text.acquire(source, PyBUF_SIMPLE)) {
+      !take_csv_options(state, tuple, &options) || !take_where(where, &at) ||
+      !text.acquire(source, PyBUF_SIMPLE)) {
     return nullptr;
   }
   std::size_t consumed = 0;
@@ -186,8 +188,12 @@ PyObject* writer_take(PyObject* self, PyObject*) {
   return bytes_object(bytes);
 }
 
-PyObject* get_rows(PyObject* self, void*) { return PyLong_FromUnsignedLongLong(cast(self)->state->writer->rows()); }
-PyObject* get_waiting(PyObject* self, void*) { return PyLong_FromSize_t(cast(self)->state->writer->waiting_bytes()); }
+PyObject* get_rows(PyObject* self, void*) {
+  return PyLong_FromUnsignedLongLong(cast(self)->state->writer->rows());
+}
+PyObject* get_waiting(PyObject* self, void*) {
+  return PyLong_FromSize_t(cast(self)->state->writer->waiting_bytes());
+}
 
 PyMethodDef methods[] = {
     {"add_rows", writer_add_rows, METH_O, nullptr},
@@ -221,7 +227,8 @@ PyType_Spec spec = {"cdd._cdd.PackedWriter", sizeof(PackedWriterObject), 0,
 bool add_packed_writer(PyObject* module) {
   ModuleState& state = state_of_module(module);
   state.packed_writer_type = PyType_FromModuleAndSpec(module, &spec, nullptr);
-  return state.packed_writer_type && PyModule_AddObjectRef(module, "PackedWriter", state.packed_writer_type) == 0;
+  return state.packed_writer_type &&
+         PyModule_AddObjectRef(module, "PackedWriter", state.packed_writer_type) == 0;
 }
 
 }  // namespace cdd::ext

@@ -73,18 +73,18 @@ std::optional<BlockHeader> parse_block_header(Bytes file, std::uint64_t position
   const bool both = (header.flags & kFlagLz4) != 0 && (header.flags & kFlagZstd) != 0;
   const bool packed = (header.flags & (kFlagLz4 | kFlagZstd)) != 0;
   const unsigned width = header.width;
-  const bool width_fits = header.kind == BlockKind::Rows ? width == 1 || width == 2 || width == 4 : width == 0;
+  const bool width_fits =
+      header.kind == BlockKind::Rows ? width == 1 || width == 2 || width == 4 : width == 0;
   const bool reserved = all_zero(in + 41, 7) && all_zero(in + 56, 4);
-  if (both || header.stored > kMaxStored || header.raw > kMaxRaw || (!packed && header.stored != header.raw) ||
-      !width_fits || !reserved) {
-    fail(ErrorCode::Corrupt, "the block at 0x%llx has a header that no writer makes", static_cast<ull>(position));
+  if (both || header.stored > kMaxStored || header.raw > kMaxRaw ||
+      (!packed && header.stored != header.raw) || !width_fits || !reserved) {
+    fail(ErrorCode::Corrupt, "the block at 0x%llx has a header that no writer makes",
+         static_cast<ull>(position));
   }
   return header;
 }
 
-void put_stream_header(std::byte* out) noexcept {
-  put_header({2, kUnknown32, kUnknown32, kUnknown64}, out);
-}
+void put_stream_header(std::byte* out) noexcept { put_header({2, kUnknown32, kUnknown32, kUnknown64}, out); }
 
 std::vector<std::byte> schema_body(const Schema& schema) {
   std::vector<std::byte> body(kHeaderBytes);
@@ -149,7 +149,8 @@ ColumnEntry parse_column_entry(const std::byte* in) {
   entry.stored = load<std::uint32_t>(in + 16);
   entry.raw = load<std::uint32_t>(in + 20);
   entry.check = load<std::uint64_t>(in + 24);
-  if (entry.encoding > 2) fail(ErrorCode::Unsupported, "a column has the unknown encoding %u", entry.encoding);
+  if (entry.encoding > 2)
+    fail(ErrorCode::Unsupported, "a column has the unknown encoding %u", entry.encoding);
   if (!all_zero(in + 3, 5) || !all_zero(in + 32, 8) || (entry.encoding == 0 && entry.stored != entry.raw)) {
     fail(ErrorCode::Corrupt, "a column has a directory entry that no writer makes");
   }
@@ -193,11 +194,15 @@ Footer parse_footer(Bytes body) {
     entry.kind = static_cast<BlockKind>(in.take<std::uint16_t>());
     entry.flags = in.take<std::uint16_t>();
     in.take<std::uint32_t>();
-    if (entry.first_row != rows) fail(ErrorCode::Corrupt, "block %u of the footer begins at row %llu, not %llu", i, static_cast<ull>(entry.first_row), static_cast<ull>(rows));
+    if (entry.first_row != rows)
+      fail(ErrorCode::Corrupt, "block %u of the footer begins at row %llu, not %llu", i,
+           static_cast<ull>(entry.first_row), static_cast<ull>(rows));
     rows += entry.rows;
     footer.blocks.push_back(entry);
   }
-  if (rows != footer.rows) fail(ErrorCode::Corrupt, "the footer's blocks have %llu rows, the file %llu", static_cast<ull>(rows), static_cast<ull>(footer.rows));
+  if (rows != footer.rows)
+    fail(ErrorCode::Corrupt, "the footer's blocks have %llu rows, the file %llu", static_cast<ull>(rows),
+         static_cast<ull>(footer.rows));
   return footer;
 }
 

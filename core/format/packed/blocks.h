@@ -1,5 +1,5 @@
-// The blocks of version 2: headers, schema, directory of columns, footer and trailer, as structs and as bytes.
-// docs/formats/packed.md has every field. No I/O, no compression.
+// The blocks of version 2: headers, schema, directory of columns, footer and trailer, as structs and as
+// bytes. docs/formats/packed.md has every field. No I/O, no compression.
 #pragma once
 
 #include <optional>

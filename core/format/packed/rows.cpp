@@ -12,8 +12,9 @@ using ull = unsigned long long;
   std::uint64_t end = 0;
   view.bounds(row, &begin, &end);
   fail_at({Place::Kind::Row, view.first_row + row, Place::kNone, begin}, ErrorCode::Corrupt,
-          "row %llu: it is said to lie at 0x%llx to 0x%llx, there are %zu bytes", static_cast<ull>(view.first_row + row), static_cast<ull>(begin),
-          static_cast<ull>(end), view.bytes.size());
+          "row %llu: it is said to lie at 0x%llx to 0x%llx, there are %zu bytes",
+          static_cast<ull>(view.first_row + row), static_cast<ull>(begin), static_cast<ull>(end),
+          view.bytes.size());
 }
 
 [[noreturn]] void fail_field(const RowsView& view, std::uint32_t row, std::uint32_t field,
@@ -123,7 +124,8 @@ Bytes read_field(const RowsView& view, std::uint32_t i, std::uint32_t j) {
   Bytes field;
   for (std::uint32_t k = 0; k <= j; ++k) {
     if (view.ragged && row.cursor.at_end()) {
-      fail(ErrorCode::OutOfRange, "row %llu has %u fields, field %u is asked for", static_cast<ull>(view.first_row + i), k, j);
+      fail(ErrorCode::OutOfRange, "row %llu has %u fields, field %u is asked for",
+           static_cast<ull>(view.first_row + i), k, j);
     }
     field = next_field(view, i, k, row);
   }
@@ -147,8 +149,8 @@ void check_rows(const RowsView& view, Check check) {
     const auto begin = static_cast<std::uint64_t>(row.cursor.at() - view.bytes.data());
     if (check != Check::Bounds && begin != expected) {
       fail_at({Place::Kind::Row, view.first_row + i, Place::kNone, begin}, ErrorCode::Corrupt,
-              "row %llu begins at 0x%llx, the one before ends at 0x%llx", static_cast<ull>(view.first_row + i), static_cast<ull>(begin),
-              static_cast<ull>(expected));
+              "row %llu begins at 0x%llx, the one before ends at 0x%llx",
+              static_cast<ull>(view.first_row + i), static_cast<ull>(begin), static_cast<ull>(expected));
     }
     std::uint32_t fields = 0;
     for (; view.ragged ? !row.cursor.at_end() : fields < view.columns; ++fields) {
@@ -156,18 +158,20 @@ void check_rows(const RowsView& view, Check check) {
       const Bytes field = next_field(view, i, fields, row);
       if (check == Check::Utf8 && utf8_error(field) != field.size()) {
         fail_at({Place::Kind::Row, view.first_row + i, fields, at}, ErrorCode::Corrupt,
-                "row %llu, field %u at 0x%llx: byte %zu is no UTF-8", static_cast<ull>(view.first_row + i), fields, static_cast<ull>(at),
-                utf8_error(field));
+                "row %llu, field %u at 0x%llx: byte %zu is no UTF-8", static_cast<ull>(view.first_row + i),
+                fields, static_cast<ull>(at), utf8_error(field));
       }
     }
     if (fields > view.columns) {
       fail_at({Place::Kind::Row, view.first_row + i, Place::kNone, begin}, ErrorCode::Corrupt,
-              "row %llu has %u fields, the block's longest %u", static_cast<ull>(view.first_row + i), fields, view.columns);
+              "row %llu has %u fields, the block's longest %u", static_cast<ull>(view.first_row + i), fields,
+              view.columns);
     }
     expected = static_cast<std::uint64_t>(row.cursor.at() - view.bytes.data());
     if (view.by_ends && !row.cursor.at_end()) {
       fail_at({Place::Kind::Row, view.first_row + i, Place::kNone, begin}, ErrorCode::Corrupt,
-              "row %llu: its %u fields end at 0x%llx, the row at 0x%llx", static_cast<ull>(view.first_row + i), fields, static_cast<ull>(expected),
+              "row %llu: its %u fields end at 0x%llx, the row at 0x%llx",
+              static_cast<ull>(view.first_row + i), fields, static_cast<ull>(expected),
               static_cast<ull>(row.end));
     }
   }

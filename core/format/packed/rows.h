@@ -67,11 +67,11 @@ struct RowsView {
   Bytes bytes;                         // what offsets count in: version 1 the file, version 2 the fields
   const std::byte* offsets = nullptr;  // a u32 a row: version 1 where it begins, version 2 where it ends
   std::uint32_t rows = 0;
-  std::uint32_t columns = 0;  // fields of a row; in a ragged block of the longest one
-  std::uint8_t width = 2;     // bytes of a length
-  bool by_ends = false;       // version 2
+  std::uint32_t columns = 0;    // fields of a row; in a ragged block of the longest one
+  std::uint8_t width = 2;       // bytes of a length
+  bool by_ends = false;         // version 2
   std::uint64_t first_row = 0;  // of the file, for errors
-  bool ragged = false;        // a row has as many fields as fit up to its end
+  bool ragged = false;          // a row has as many fields as fit up to its end
 
   // Where row i begins, and what its fields cannot reach over. False where that is outside the bytes.
   bool bounds(std::uint32_t i, std::uint64_t* begin, std::uint64_t* end) const noexcept {

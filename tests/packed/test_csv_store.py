@@ -1,0 +1,169 @@
+"""CSV into stores, by the functions and by the commands; what is refused before anything is written."""
+
+import io
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cdd
+import cdd.csv
+import cdd.packed
+from cdd.packed.storing import float32_loses, stored_names
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def book(rows: int) -> np.ndarray:
+    rng = np.random.default_rng(1)
+    return (np.round(rng.uniform(0.01, 900, (rows, 50, 3)), 2)).astype(np.float32)
+
+
+def test_a_book(tmp_path) -> None:
+    array, path, target = book(300), tmp_path / "book.csv", tmp_path / "book.cdd"
+    cdd.csv.write(array, path)
+    told: list[tuple[int, int]] = []
+    report = cdd.csv.store(path, target, shape=(50, 3), progress=lambda *how: told.append(how))
+    assert (report.rows, report.appended) == (300, 300)
+    assert told[-1] == (path.stat().st_size, path.stat().st_size)
+    with cdd.open(target) as reader:
+        assert reader.dtype == np.float32
+        assert np.array_equal(reader[:], array)
+        back = tmp_path / "back.csv"
+        cdd.csv.write(reader, back)
+    assert back.read_bytes() == path.read_bytes()
+    with pytest.raises(FileExistsError):
+        cdd.csv.store(path, target, shape=(50, 3))
+    cdd.csv.write(np.concatenate([array, array]), path)
+    assert cdd.csv.store(path, target, shape=(50, 3), resume=True).appended == 300
+    with cdd.open(target) as reader:
+        assert np.array_equal(reader[300:], array)
+    assert cdd.csv.store(path, target, shape=(50, 3), overwrite=True).rows == 600
+
+
+def test_recorded_books(recorded, tmp_path) -> None:
+    array = recorded("lob/es_1s")[:400]
+    cdd.csv.write(array, tmp_path / "book.csv")
+    cdd.csv.store(tmp_path / "book.csv", tmp_path / "book.cdd", shape=(50, 3))
+    with cdd.open(tmp_path / "book.cdd") as reader:
+        assert reader[:].tobytes() == array.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "what"),
+    [
+        (b"a,b\n1,1.23456789\n", {"shape": (2,)}, "1 decimals.*row 0: 1.23456789"),
+        (b"a,b\n1,\n2,3\n", {}, "'b' has no value in row 0"),
+        (b"a,b\n1,x\n", {}, "'b' is text"),
+        (b"a,a\n1,2\n", {}, "columns 0 and 1 are both called 'a'"),
+        (b"a,b,c\n1,2,3\n", {"shape": (2,)}, "takes 2 columns, there are 3"),
+        (b"a,b\n1,2\n", {"clock": "a"}, "single store has no clock"),
+    ],
+)
+def test_what_is_refused_leaves_nothing(tmp_path, text: bytes, options: dict, what: str) -> None:
+    target = tmp_path / "x.cdd"
+    with pytest.raises(ValueError, match=what):
+        cdd.csv.store(text, target, **options)
+    assert not target.exists()
+
+
+def test_what_can_be_taken_is(tmp_path) -> None:
+    target = tmp_path / "x.cdd"
+    report = cdd.csv.store(b"a,b\n1,1.23456789\n", target, shape=(2,), lossy=True)
+    assert report.lossy == {"b": (1, 0, 1.23456789)}
+    assert "rounded" in str(report)
+    cdd.csv.store(b"a,b\n1,\n2,3\n", target, null=-1, overwrite=True)
+    with cdd.open(target) as reader:
+        assert reader[:].tolist() == [[1, -1], [2, 3]]
+    cdd.csv.store(b"a,b\n1,1.23456789\n", target, shape=(2,), dtype="float64", overwrite=True)
+    with cdd.open(target) as reader:
+        assert reader[0, 1] == 1.23456789
+
+
+def test_decimals_that_float32_does_not_hold() -> None:
+    for text in ("0.1", "16012.35", "1e10", "123456", "0.000123456", "8388607.5", "0", "-3.5"):
+        assert not len(float32_loses(np.array([float(text)]))), text
+    for text in ("16012.345", "16777217", "0.123456789", "123456.78"):
+        assert len(float32_loses(np.array([float(text)]))), text
+
+
+def test_names() -> None:
+    given = ["Open time", "amount (USD)", "", "data", "x", "1h"]
+    assert list(stored_names(given).values()) == ["Open_time", "amount_USD", "column_2", "data_", "x", "c_1h"]
+
+
+def test_a_dataset(tmp_path) -> None:
+    dataset = pytest.importorskip("cdd.dataset")
+    text = b"ts,Open time,sym,n\n1,2.5,BTC,7\n3,4.5,ETH,8\n2,5.5,BTC,9\n"
+    target = tmp_path / "trades"
+    with pytest.raises(ValueError, match="row 2 is before"):
+        cdd.csv.store(text, target, clock="ts")
+    assert not target.exists()
+    report = cdd.csv.store(text, target, clock="ts", sort=True)
+    assert (report.rows, report.columns["Open time"]) == (3, "Open_time")
+    with dataset.open(target) as ds:
+        assert ds["ts"][:].tolist() == [1, 2, 3]
+        assert ds["Open_time"][:].tolist() == [2.5, 5.5, 4.5]
+        assert [str(s) for s in ds["sym"][:]] == ["BTC", "BTC", "ETH"]
+        assert ds.attrs["csv_names"] == {"Open_time": "Open time"}
+    books = book(50)
+    header = ",".join(["ts", *(f"c{i}" for i in range(150))])
+    made = io.BytesIO()
+    columns = dict(zip(header.split(","), [np.arange(50), *books.reshape(50, 150).T], strict=True))
+    cdd.csv.write(columns, made)
+    report = cdd.csv.store(made.getvalue(), tmp_path / "books", shape=(50, 3), clock="ts")
+    with dataset.open(tmp_path / "books") as ds:
+        assert np.array_equal(ds["book"][:], books)
+        assert ds["ts"][:].tolist() == list(range(50))
+
+
+def run(*arguments: str, given: bytes = b"", status: int = 0) -> bytes:
+    command = [sys.executable, "-P", "-m", "cdd", "csv", *arguments]
+    done = subprocess.run(command, input=given, capture_output=True, check=False)
+    assert done.returncode == status, done.stderr
+    return done.stdout + done.stderr
+
+
+def test_commands(tmp_path) -> None:
+    text = b'ts,px\n1,2.5\n2,"3"\n'
+    path, packed = str(tmp_path / "t.csv"), str(tmp_path / "t.packed")
+    Path(path).write_bytes(text)
+    run("pack", path, "-o", packed)
+    plain = b"ts,px\n1,2.5\n2,3\n"
+    assert run("unpack", packed) == plain
+    assert run("unpack", "-", given=run("pack", "-", given=text)) == plain
+    assert run("head", path, "-n", "1") == b"ts,px\n1,2.5\n"
+    for file in (path, packed):
+        assert run("rows", file, "1:2") == b"ts,px\n2,3\n"
+        assert b"2 rows" in run("verify", file)
+    run("pack", path, "--version", "1", "-o", packed)
+    assert cdd.packed.open(packed, header=True)[1] == ("2", "3")
+    target = str(tmp_path / "s.cdd")
+    assert b"2 rows appended" in run("store", path, target)
+    assert run("export", target, "--no-header") == b"1,2.5\n2,3\n"
+    assert b"already" in run("store", path, target, status=1)
+    assert b"row 1, field 0 at 0x2" in run("verify", "-", given=b'a\n"x', status=1)
+    whole = cdd.csv.pack(b"a\n" + b"x\n" * 1000, version=2)
+    Path(packed).write_bytes(bytes(whole)[:-70])
+    assert b"it was cut" in run("verify", packed, status=1)
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="no Node here")
+def test_javascript_reads_what_is_written(tmp_path) -> None:
+    text = 'a,b\n1,"é ""x""\n"\n\U0001f600,\n'.encode()
+    (tmp_path / "p").write_bytes(bytes(cdd.csv.pack(text)))
+    script = f"""
+      const {{ PackedRows }} = require({str(ROOT / "bindings/javascript/packed_rows.js")!r});
+      const bytes = require("fs").readFileSync({str(tmp_path / "p")!r});
+      console.log(JSON.stringify([...new PackedRows(bytes)]));
+      for (let n = 0; n < bytes.length; n++) {{
+        let failed = false;
+        try {{ new PackedRows(bytes.subarray(0, n)); }}
+        catch (error) {{ failed = error instanceof RangeError; }}
+        if (!failed) console.log("no error at", n);
+      }}"""
+    done = subprocess.run(["node", "-e", script], capture_output=True, check=True)
+    assert done.stdout.decode() == '[["a","b"],["1","é \\"x\\"\\n"],["\U0001f600",""]]\n'
