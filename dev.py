@@ -224,7 +224,7 @@ def lint(options: argparse.Namespace) -> None:
 def demo(options: argparse.Namespace) -> None:
     need_system()
     need_package()
-    names = {"tiles": "camera"}
+    names = {"tiles": "camera", "csv": "csv_to_dataset"}
     named = options.rest[:1] and ROOT / f"examples/python/{names.get(options.rest[0], options.rest[0])}.py"
     if named and named.exists():
         need_venv("demo", *({"logical": ["logical"], "camera": ["tiles"]}.get(named.stem, [])))

@@ -102,9 +102,8 @@ def parts(source: Any, dialect: tuple[int, int], header: bool, names: Any) -> It
     """The text, a part at a time."""
 
     def line(fields: Iterable[str]) -> bytes:
-        return bytes(
-            _cdd.packed_text(Packed(_cdd.packed_pack([tuple(fields)], None)[0], "header", False), dialect)
-        )
+        pages: Any = _cdd.packed_pack([tuple(fields)], None)[0]
+        return _cdd.packed_text(Packed(pages, "header", False), dialect)
 
     if isinstance(source, Packed):
         given = names if names is not None else source.names
