@@ -57,7 +57,7 @@ WHEEL_LIBRARIES = ["libzstd-dev", "liblz4-dev", "librust-blake3-dev", "libxxhash
 LIBRARIES = [*WHEEL_LIBRARIES, "libgtest-dev", "zlib1g-dev"]  # the last are the tests' own
 
 
-BENCHMARKS = ("all", "gather", "kernels", "keys", "logical", "long", "read", "size", "tiles", "write")
+BENCHMARKS = ("all", "csv", "gather", "kernels", "keys", "logical", "long", "read", "size", "tiles", "write")
 
 # ---------------------------------------------------------------- small things
 
@@ -243,6 +243,8 @@ def bench(options: argparse.Namespace) -> None:
     named = options.rest[:1] and options.rest[0] in BENCHMARKS
     name, *rest = options.rest if named else ["read", *options.rest]
     groups = ["peers", "plots"] if name == "all" else ["peers"] if options.peers else []
+    if name == "csv":
+        name, groups = "csv_text", ["csv_peers"] if options.peers else []
     need_venv("demo", *groups, *([name] if name in ("logical", "tiles") else []))
     if name in ("all", "gather", "kernels"):
         if distribution() and not installed(["libbenchmark-dev"]):

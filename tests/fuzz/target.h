@@ -73,4 +73,8 @@ void mutate_levels(Buffer& input, std::size_t most, Random& random, const Scramb
 void mutate_numeric(Buffer& input, std::size_t most, Random& random, const Scramble& scramble);
 void mutate_plainly(Buffer& input, std::size_t most, Random& random, const Scramble& scramble);
 
+// packed_targets.cpp: inputs are CSV text after four bytes of options, or files of packed rows.
+void csv_text(Bytes input);
+void packed_file(Bytes input);
+
 }  // namespace cdd::fuzz

@@ -25,6 +25,8 @@ constexpr Target kTargets[] = {
     {"encode_levels", "rows", encode_levels, mutate_plainly},
     {"encode_numeric", "rows", encode_numeric, mutate_plainly},
     {"encode_auto", "rows", encode_auto, mutate_plainly},
+    {"csv_text", "csv_text", csv_text, mutate_plainly},
+    {"packed_file", "packed_file", packed_file, mutate_plainly},
 };
 
 }  // namespace

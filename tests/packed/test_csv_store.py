@@ -107,7 +107,8 @@ def test_a_dataset(tmp_path) -> None:
     with dataset.open(target) as ds:
         assert ds["ts"][:].tolist() == [1, 2, 3]
         assert ds["Open_time"][:].tolist() == [2.5, 5.5, 4.5]
-        assert [str(s) for s in ds["sym"][:]] == ["BTC", "BTC", "ETH"]
+        names = ds["sym"].categories
+        assert [names[code] for code in ds["sym"][:]] == ["BTC", "BTC", "ETH"]
         assert ds.attrs["csv_names"] == {"Open_time": "Open time"}
     books = book(50)
     header = ",".join(["ts", *(f"c{i}" for i in range(150))])

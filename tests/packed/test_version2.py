@@ -3,6 +3,7 @@
 import io
 import os
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -215,3 +216,29 @@ def test_floats_come_back_the_same(numbers: list[float]) -> None:
     single = single[np.isfinite(single)]
     found = cdd.csv.read(text_of({"x": single}), types={"x": float})["x"]
     assert found.astype(np.float32).view(np.int32).tolist() == single.view(np.int32).tolist()
+
+
+def test_golden_files() -> None:
+    """Files of the first writers stay readable, and the writers still make them."""
+    folder = Path(__file__).resolve().parents[1] / "golden"
+    first = cdd.packed.open(folder / "packed_rows_v1.packed", check="utf8", header=True)
+    assert (first.names, list(first)) == (
+        ("name", "age", "city"),
+        [("Alice", "30", "NYC"), ("Bob", "25", "LA")],
+    )
+    rows = [(str(i), "xy" * i) for i in range(9)]
+    assert list(cdd.packed.open(folder / "packed_rows_v2.packed", check="utf8")) == rows
+    text = b"a,b,c,d,e\n1,1.5,x,true,2024-01-02\n2,,y,false,2024-01-03\n3,4,,true,\n"
+    columns = cdd.csv.read(text)
+    packed = cdd.packed.open(folder / "packed_columns_v2.packed", check="full")
+    table = packed[3:].table()
+    assert packed.user_meta == b"m"
+    assert table.types == columns.types
+    assert all(list(table[name]) == list(columns[name]) for name in columns.names)
+    made = io.BytesIO()
+    with cdd.packed.open(
+        made, "w", columns=columns.names, types=columns.types, compression="none", user_meta=b"m"
+    ) as writer:
+        writer.append(columns)
+        writer.append(columns)
+    assert made.getvalue() == (folder / "packed_columns_v2.packed").read_bytes()

@@ -1,0 +1,226 @@
+"""CSV beside the csv module, and with --peers beside pyarrow, polars, pandas and duckdb: one core, CPU time,
+the least of several.
+
+    python3 dev.py bench csv [--peers] [--mb 200]
+
+Texts: the shape 10,000 x 3; trades written from the recorded series (--mb of them); quoted text with line
+ends in fields. Peers run with one thread, too. Strings: every field as text. Typed: two int64, two float64,
+two text columns.
+"""
+
+import argparse
+import csv
+import importlib.util
+import io
+import json
+import os
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+for variable in ("CDD_THREADS", "OMP_NUM_THREADS", "POLARS_MAX_THREADS", "ARROW_NUM_THREADS"):
+    os.environ[variable] = "1"
+
+import numpy as np  # noqa: E402
+
+import cdd  # noqa: E402
+import cdd.csv  # noqa: E402
+import cdd.packed  # noqa: E402
+
+DATA = Path(os.environ.get("CDD_DATA") or Path(__file__).resolve().parents[2] / "shared/data")
+
+
+def shape_text() -> bytes:
+    picked = random.Random(1)
+    rows = [f"{i},user_{i},{picked.randrange(10**6)}" for i in range(10_000)]
+    return ("id,name,value\n" + "\n".join(rows) + "\n").encode()
+
+
+def series(name: str) -> np.ndarray | None:
+    path = DATA / f"series/binance_usdm_btcusdt_trade_{name}.npz"
+    if not path.exists():
+        return None
+    with np.load(path) as archive:
+        return archive[archive.files[0]]
+
+
+def trades_text(megabytes: float) -> bytes:
+    price, size, times = series("price_f64"), series("size_f64"), series("time_ms")
+    if price is None or size is None or times is None:
+        print("no recorded trades: random ones")
+        rng = np.random.default_rng(1)
+        price, size = (rng.uniform(3e4, 4e4, 20_000)).round(1), rng.exponential(0.2, 20_000).round(3)
+        times = 1_700_000_000_000 + np.arange(20_000)
+    n = len(price)
+    made, number = [b"id,price,qty,time,side,symbol\n"], 0
+    while sum(map(len, made)) < megabytes * 1e6:
+        columns = {
+            "id": np.arange(number, number + n),
+            "price": price,
+            "qty": size,
+            "time": times,
+            "side": ["buy" if i % 3 else "sell" for i in range(n)],
+            "symbol": ["BTCUSDT"] * n,
+        }
+        part = io.BytesIO()
+        cdd.csv.write(columns, part, header=False)
+        made.append(part.getvalue())
+        number += n
+    return b"".join(made)
+
+
+def quoted_text() -> bytes:
+    picked = random.Random(2)
+    words = ['the', 'quick', 'brown', 'fox', 'said', '"hello"', 'and,', 'then\nleft', 'for', 'the', 'hills']
+    made = io.StringIO(newline="")
+    writer = csv.writer(made, quoting=csv.QUOTE_ALL, lineterminator="\n")
+    writer.writerow(["text", "number", "more"])
+    for i in range(100_000):
+        text = " ".join(picked.choices(words, k=picked.randrange(3, 30)))
+        writer.writerow([text, i, " ".join(picked.choices(words, k=6))])
+    return made.getvalue().encode()
+
+
+def least(work: Callable[[], object], seconds: float = 3, times: int = 9) -> float:
+    """CPU seconds of the process."""
+    best, until = float("inf"), time.perf_counter() + seconds
+    for turn in range(times):
+        start = time.process_time()
+        work()
+        best = min(best, time.process_time() - start)
+        if time.perf_counter() > until and turn >= 2:
+            break
+    return best
+
+
+def has(*names: str) -> bool:
+    return all(importlib.util.find_spec(name) for name in names)
+
+
+def peers(
+    names: list[str], text: bytes
+) -> dict[str, tuple[Callable[[], object] | None, Callable[[], object]]]:
+    """name: (every field as text, typed)."""
+    made: dict[str, tuple[Callable[[], object] | None, Callable[[], object]]] = {}
+    newlines = b'"' in text
+    if has("pyarrow"):
+        import pyarrow as pa
+        from pyarrow import csv as pc
+
+        pa.set_cpu_count(1)
+        read, parse = pc.ReadOptions(use_threads=False), pc.ParseOptions(newlines_in_values=newlines)
+        strings = pc.ConvertOptions(column_types=dict.fromkeys(names, pa.string()))
+
+        def arrow(how: object = None) -> object:
+            return pc.read_csv(pa.py_buffer(text), read, parse, how)
+
+        made["pyarrow"] = (lambda: arrow(strings), arrow)
+    if has("polars"):
+        import polars as pl
+
+        made["polars"] = (
+            lambda: pl.read_csv(text, infer_schema=False, n_threads=1),
+            lambda: pl.read_csv(text, infer_schema_length=1000, n_threads=1),
+        )
+    if has("pandas"):
+        import pandas as pd
+
+        made["pandas"] = (
+            lambda: pd.read_csv(io.BytesIO(text), dtype=str),
+            lambda: pd.read_csv(io.BytesIO(text)),
+        )
+    if has("duckdb", "pyarrow"):
+        import duckdb
+
+        connection = duckdb.connect(config={"threads": 1})
+
+        def duck() -> object:
+            return connection.read_csv(io.BytesIO(text)).to_arrow_table()
+
+        made["duckdb"] = (
+            lambda: connection.read_csv(io.BytesIO(text), all_varchar=True).to_arrow_table(),
+            duck,
+        )
+    made["csv module"] = (lambda: list(csv.reader(io.StringIO(text.decode(), newline=""))), lambda: None)
+    return made
+
+
+def compare(name: str, text: bytes, with_peers: bool) -> dict[str, float]:
+    size = len(text)
+    names = text[: text.index(b"\n")].decode().split(",")
+    out = bytearray(2 * size + 4096)
+    results: dict[str, float] = {
+        "pack, memory used before": size / least(lambda: cdd.csv.pack(text, out=out)) / 1e6,
+        "pack, new memory": size / least(lambda: cdd.csv.pack(text)) / 1e6,
+        "typed columns": size / least(lambda: cdd.csv.read(text)) / 1e6,
+        "count rows": size / least(lambda: cdd.csv.count(text)) / 1e6,
+        "tuples of str, packing included": size / least(lambda: [None for _ in cdd.csv.pack(text)]) / 1e6,
+        "csv.reader over a string, the same": size / least(lambda: rows_of_module(text)) / 1e6,
+    }
+    for peer, (strings, typed) in peers(names, text).items() if with_peers else ():
+        for what, work in (("strings", strings), ("typed", typed)):
+            if work is None or (peer == "csv module" and what == "typed"):
+                continue
+            try:
+                results[f"{peer}, {what}"] = size / least(work) / 1e6
+            except Exception as error:  # a peer that does not read this text is told, and the others go on
+                print(f"{peer}, {what}: {type(error).__name__}: {str(error)[:100]}")
+    print(f"\n{name}, {size / 1e6:.1f} MB" + " " * 20 + "MB/s")
+    for what, speed in results.items():
+        print(f"  {what:<40}{speed:>10.0f}")
+    return results
+
+
+def rows_of_module(text: bytes) -> None:
+    for _ in csv.reader(io.StringIO(text.decode(), newline="")):
+        pass
+
+
+def small_things(text: bytes) -> dict[str, float]:
+    """Nanoseconds."""
+    p = cdd.csv.pack(text)
+    n = 200_000
+    start = time.process_time()
+    for _ in range(n):
+        p.field(7, 1)
+    field = (time.process_time() - start) / n
+    start = time.process_time()
+    for _ in range(n):
+        pass
+    loop = (time.process_time() - start) / n
+    data = bytes(p)
+    opening = least(lambda: cdd.packed.open(data), times=200)
+    packed2 = bytes(cdd.csv.pack(text, version=2))
+    scan = least(lambda: cdd.packed.open(packed2).verify("bounds"))
+    results = {
+        "p.field(7, 1), ns": (field - loop) * 1e9,
+        "open of bytes, us": opening * 1e6,
+        "version 2, LZ4: size of CSV / size": len(text) / len(packed2),
+        "version 2, LZ4: scan, MB of CSV/s": len(text) / scan / 1e6,
+    }
+    print()
+    for what, value in results.items():
+        print(f"  {what:<40}{value:>10.1f}")
+    return results
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--peers", action="store_true")
+    parser.add_argument("--mb", type=float, default=200, help="of trades (default: 200)")
+    parser.add_argument("--json", metavar="FILE")
+    options = parser.parse_args()
+    cdd.set_threads(1)
+    results = {
+        "shape 10,000 x 3": compare("shape 10,000 x 3", shape_text(), options.peers),
+        "trades": compare("trades", trades_text(options.mb), options.peers),
+        "quoted text": compare("quoted text", quoted_text(), options.peers),
+        "small": small_things(trades_text(20)),
+    }
+    if options.json:
+        Path(options.json).write_text(json.dumps(results, indent=1))
+
+
+if __name__ == "__main__":
+    main()
