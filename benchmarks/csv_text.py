@@ -15,6 +15,7 @@ import io
 import json
 import os
 import random
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -72,7 +73,7 @@ def trades_text(megabytes: float) -> bytes:
 
 def quoted_text() -> bytes:
     picked = random.Random(2)
-    words = ['the', 'quick', 'brown', 'fox', 'said', '"hello"', 'and,', 'then\nleft', 'for', 'the', 'hills']
+    words = ["the", "quick", "brown", "fox", "said", '"hello"', "and,", "then\nleft", "for", "the", "hills"]
     made = io.StringIO(newline="")
     writer = csv.writer(made, quoting=csv.QUOTE_ALL, lineterminator="\n")
     writer.writerow(["text", "number", "more"])
@@ -120,8 +121,8 @@ def peers(
         import polars as pl
 
         made["polars"] = (
-            lambda: pl.read_csv(text, infer_schema=False, n_threads=1),
-            lambda: pl.read_csv(text, infer_schema_length=1000, n_threads=1),
+            lambda: pl.read_csv(text, infer_schema=False),
+            lambda: pl.read_csv(text, infer_schema_length=1000),
         )
     if has("pandas"):
         import pandas as pd
@@ -133,13 +134,15 @@ def peers(
     if has("duckdb", "pyarrow"):
         import duckdb
 
+        file = str(Path(tempfile.mkdtemp()) / "text.csv")  # it reads files alone
+        Path(file).write_bytes(text)
         connection = duckdb.connect(config={"threads": 1})
 
         def duck() -> object:
-            return connection.read_csv(io.BytesIO(text)).to_arrow_table()
+            return connection.read_csv(file).to_arrow_table()
 
         made["duckdb"] = (
-            lambda: connection.read_csv(io.BytesIO(text), all_varchar=True).to_arrow_table(),
+            lambda: connection.read_csv(file, all_varchar=True).to_arrow_table(),
             duck,
         )
     made["csv module"] = (lambda: list(csv.reader(io.StringIO(text.decode(), newline=""))), lambda: None)
