@@ -38,7 +38,8 @@ void csv_text(Bytes input) {
   options.strict = choices.byte() % 2 == 0;
   options.ragged = static_cast<Ragged>(choices.byte() % 3);
   options.utf8 = choices.byte() % 2 == 0;
-  const Buffer exact(input.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(input.size(), 4)), input.end());
+  const Buffer exact(input.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(input.size(), 4)),
+                     input.end());
   const Bytes text(exact);
   require(simd::scan_csv(options.dialect, text.data(), text.size(), {}) ==
               simd::reference::scan_csv(options.dialect, text.data(), text.size(), {}),
