@@ -204,7 +204,9 @@ def lint(options: argparse.Namespace) -> None:
     need_venv("lint", *(["tidy"] if options.tidy else []))
     tool = VENV_PYTHON.parent
     folders = ("core", "capi", "ext", "examples", "tests", "benchmarks")
-    cpp = sorted(p for name in folders for p in (ROOT / name).rglob("*") if p.suffix in (".c", ".h", ".hpp", ".cpp"))
+    cpp = sorted(
+        p for name in folders for p in (ROOT / name).rglob("*") if p.suffix in (".c", ".h", ".hpp", ".cpp")
+    )
     say("clang-format")
     run(tool / "clang-format", *(["-i"] if options.fix else ["--dry-run", "-Werror"]), *cpp)
     say("ruff")
