@@ -64,10 +64,10 @@ def adopt(
     dataset_id = read_id(directory, writes=True)
     del dataset_id
     owner = Owner(directory)
+    session = Session(directory, owner)
     made: list[str] = []
     try:
         owner.need()
-        session = Session(directory, owner)
         base = session.newest()
         check_new_names(base, table, list(files))
         state = TableState(None, "nondecreasing")
@@ -89,7 +89,7 @@ def adopt(
         made = []
         return version_of(session.log.record(new.number))
     finally:
-        for path in made:
+        for path in made if not session.is_uncertain else ():
             directory.delete(path)
         owner.release()
 

@@ -64,11 +64,12 @@ class Compactor:
         op, path = write_run(
             writer._session, writer._id, table, name, column, ends[first], ends[last], is_clock, {}
         )
-        try:
-            with writer._mutex:
+        with writer._mutex:
+            try:
                 if self._is_stopped:
                     raise DatasetError("the writer is closed")
                 writer._commit([op], "", "compact")
-        except BaseException:
-            writer._directory.delete(path)
-            raise
+            except BaseException:
+                if self._is_stopped or not writer._session.is_uncertain:
+                    writer._directory.delete(path)
+                raise

@@ -113,6 +113,8 @@ class Session:
         self.log = logs.Log(directory)
         self._names = itertools.count(1)
         self._known_durable = -1  # the version that this session committed last, and knows to be durable
+        # A commit failed when its record was put: it may be there, and need all that was written for it.
+        self.is_uncertain = False
         self._manifest: State | None = None  # the last one that was read
         self._mutex = threading.Lock()
 
@@ -186,6 +188,7 @@ class Session:
         commit_id = secrets.token_hex(8)
         ours: list[str] = []
         state = base
+        self.is_uncertain = False
         try:
             while True:
                 state = self._catch_up(state, ops)
@@ -201,13 +204,17 @@ class Session:
                 record = self._record(state, new, ops, message, op, commit_id, dropped)
                 if self._known_durable != state.number:
                     self.log.sync()  # what one builds on is durable before what is built
+                self.is_uncertain = True
                 if self.log.put(record):
                     break
+                self.is_uncertain = False
                 self._give_up(ours)
                 ours = []
         except BaseException:
-            self._give_up(ours)
+            if not self.is_uncertain:
+                self._give_up(ours)
             raise
+        self.is_uncertain = False
         self._known_durable = record["version"]
         new.number, new.id, new.time = record["version"], record["id"], record["time"]
         self._at_leisure(new, bool(ours))

@@ -232,19 +232,31 @@ class TableWriter:
                     continue
                 return
             opened = self._open_tails(table)
-            if tails_of(writer._session.newest(state.number), self._name) == tails_of(state, self._name):
-                break
-            for tail in opened.values():
-                tail.writer.close()
+            try:
+                newest = writer._session.newest(state.number)
+                if tails_of(newest, self._name) == tails_of(state, self._name):
+                    self._take_up(newest, opened)
+                    return
+            except BaseException:
+                self._tails = {}
+                _close(opened)
+                raise
+            _close(opened)
+
+    def _take_up(self, state: State, opened: dict[str, OpenTail]) -> None:
+        """Goes on in tails that are open now, and so nobody else's."""
+        writer = self._writer
+        table = state.table(self._name)
         writer._session.sync_for(state.number)
         writer._state = state
         self._tails = opened
-        ends = [tail.begin + len(tail.writer) - int(table.columns[name].extents[-1, ex.FIRST])
-                for name, tail in opened.items()]  # fmt: skip
+        ends = [
+            tail.begin + len(tail.writer) - int(table.columns[name].extents[-1, ex.FIRST])
+            for name, tail in opened.items()
+        ]
         self._begin(min(ends))
         self._committed = table.rows
         if self._rows < table.rows:
-            self.let_go()
             name = list(opened)[ends.index(min(ends))]
             raise truncated(self._name, name, opened[name].path, min(ends), table.rows)
         self._find_last(table)
@@ -265,8 +277,7 @@ class TableWriter:
                 opened[name] = OpenTail(number, path, writer, ex.sealed_rows(column.extents))
                 check_id(writer, path, ex.id_of(column.extents[-1]), path_of(self._name, name))
         except BaseException as error:
-            for tail in opened.values():
-                tail.writer.close()
+            _close(opened)
             if isinstance(error, BlockingIOError):
                 table_name = f"table {self._name!r} of " if self._name else ""
                 raise BlockingIOError(
@@ -303,6 +314,8 @@ class TableWriter:
         except BaseException:
             discard(self._writer, self._tails)
             self._tails = old
+            if self._writer._session.is_uncertain:  # which tails there are is looked up again
+                self.let_go()
             raise
         self._begin(self._rows)
         for tail in old.values():
@@ -356,6 +369,10 @@ class TableWriter:
 
     def let_go(self) -> None:
         """Closes the tails; what was flushed stays."""
-        for tail in self._tails.values():
-            tail.writer.close()
+        _close(self._tails)
         self._tails = {}
+
+
+def _close(tails: dict[str, OpenTail]) -> None:
+    for tail in tails.values():
+        tail.writer.close()

@@ -32,10 +32,11 @@ def tails_of(state: State, table: str) -> dict[str, bytes]:
 
 
 def discard(writer: "DatasetWriter", tails: dict[str, OpenTail]) -> None:
-    """Files that no version has."""
+    """Files that no version has, unless nobody knows."""
     for tail in tails.values():
         tail.writer.close()
-        writer._directory.delete(tail.path)
+        if not writer._session.is_uncertain:
+            writer._directory.delete(tail.path)
 
 
 def truncated(table: str, name: str, path: str, rows: int, wanted: int) -> Exception:

@@ -310,7 +310,7 @@ class Transaction:
 
     def _end(self) -> None:
         self._is_over = True
-        for path in self._files:
+        for path in self._files if not self._session.is_uncertain else ():
             self._directory.delete(path)
         self._writer._let_go()
 

@@ -37,7 +37,7 @@ class DatasetWriter:
         self._owner = Owner(directory)
         self._owner.need()  # who removes the dataset looks for it
         self._session = Session(directory, self._owner)
-        self._state = self._session.newest()
+        self._state = State()
         self._tables: dict[str, TableWriter] = {}
         self._mutex = threading.RLock()
         self._compactor = Compactor(self)
@@ -45,10 +45,14 @@ class DatasetWriter:
         self._closed = False
         self._process = os.getpid()
         self._committed_at = time.monotonic()
-        if options.attrs:
-            self._commit(
-                [ops_of_names.SetAttribute(None, None, k, v) for k, v in options.attrs.items()], "", "attrs"
-            )
+        try:
+            self._state = self._session.newest()
+            if options.attrs:
+                new = [ops_of_names.SetAttribute(None, None, k, v) for k, v in options.attrs.items()]
+                self._commit([*new], "", "attrs")
+        except BaseException:
+            self._let_go()
+            raise
 
     # ------------------------------------------------------------ collecting
 
@@ -110,11 +114,22 @@ class DatasetWriter:
         return version_of(self._session.log.record(self._state.number))
 
     def _commit(self, operations: list[ops.Op], message: str, op: str) -> State:
+        if self._session.is_uncertain:
+            self._state = self._session.newest(self._state.number)
+            for table in self._tables.values():
+                table.committed(self._state)
+            operations = [one for one in operations if not self._is_done(one)]
         self._state = self._session.commit(self._state, operations, message, op)
         self._committed_at = time.monotonic()
         for table in self._tables.values():
             table.committed(self._state)
         return self._state
+
+    def _is_done(self, operation: ops.Op) -> bool:
+        """Whether it is an append that a commit made of which nobody knew whether it did."""
+        if not isinstance(operation, ops.Append):
+            return False
+        return self._state.table(operation.table).rows == operation.rows
 
     def tag(self, name: str, version: Any = None) -> None:
         """Names a version, by default the newest one. Raises VersionExpiredError for one that is expired, and
