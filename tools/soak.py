@@ -32,6 +32,12 @@ STEPS: dict[str, tuple[str, dict[str, int]]] = {
         "tests/logical/test_crash.py",
         {"CDD_LOGICAL_KILLS": 200, "CDD_LOGICAL_APPENDS": 1000},
     ),
+    "datasets, killed": (
+        "tests/dataset/test_processes.py",
+        {"CDD_DATASET_KILLS": 3000, "CDD_DATASET_TURNS": 200},
+    ),
+    "datasets, every call": ("tests/dataset/test_faults.py", {"CDD_DATASET_CALLS": 1}),
+    "datasets, the model": ("tests/dataset/test_model.py", {"CDD_MODEL_STATES": 60_000}),
     "full disk": ("tests/store/test_full_disk.py", {"CDD_FULL_DISK_POINTS": 20}),
 }
 

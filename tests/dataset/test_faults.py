@@ -70,7 +70,7 @@ STEPS: dict[str, Step] = {"append": append, "modify": modify, "columns": grow_co
 @pytest.mark.parametrize("name", STEPS)
 def test_every_call(name: str, how: str) -> None:
     at = 0
-    step = 1 if os.environ.get("CDD_SOAK") or name in ("append", "modify") else 4
+    step = 1 if os.environ.get("CDD_DATASET_CALLS") or name in ("append", "modify") else 4
     while True:
         at += step
         directory = Faulty()
