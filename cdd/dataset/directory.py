@@ -5,6 +5,7 @@ relative, with "/".
 """
 
 import os
+import secrets
 import threading
 from abc import ABC, abstractmethod
 from contextlib import suppress
@@ -35,6 +36,10 @@ class Directory(ABC):
     @abstractmethod
     def put(self, path: str, data: bytes) -> None:
         """Writes a file, durably with its name; replaces the one that is there."""
+
+    def put_hint(self, path: str, data: bytes) -> None:
+        """put() for what nothing depends on: it need not be durable."""
+        self.put(path, data)
 
     @abstractmethod
     def list(self, folder: str) -> list[str]:
@@ -121,6 +126,14 @@ class LocalDirectory(Directory):
 
     def put(self, path: str, data: bytes) -> None:
         self._publish(path, data, replace=True)
+
+    def put_hint(self, path: str, data: bytes) -> None:
+        temporary = Path(self._at(f"{_folder_of(path)}/.hint-{secrets.token_hex(8)}"))
+        try:
+            temporary.write_bytes(data)
+            temporary.replace(self._at(path))
+        finally:
+            temporary.unlink(missing_ok=True)
 
     def _publish(self, path: str, data: bytes, replace: bool) -> None:
         try:

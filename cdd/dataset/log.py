@@ -224,7 +224,7 @@ class Log:
         self.directory.sync("meta/log")
 
     def put_hint(self, version: int) -> None:
-        self.directory.put("meta/head", str(version).encode("ascii"))
+        self.directory.put_hint("meta/head", str(version).encode("ascii"))
 
     def pack(self, head: int) -> int:
         """Makes packs of whole runs of records, and deletes what is in them. Returns how many it made."""

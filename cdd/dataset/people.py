@@ -41,4 +41,4 @@ def texts(state: State) -> dict[str, str]:
 
 def write_for_people(directory: Directory, state: State) -> None:
     for name, text in texts(state).items():
-        directory.put(f"meta/{name}.json", text.encode())
+        directory.put_hint(f"meta/{name}.json", text.encode())

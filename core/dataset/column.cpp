@@ -179,13 +179,16 @@ void read_columns(std::span<const ColumnWindows> columns) {
     raw_bytes += check_windows(windows.starts.size(), windows.rows, row_bytes, windows.out.size()) *
                  layout.row_bytes();
     if (windows.rows == 0) continue;
+    const std::size_t first = pieces.size();
+    pieces.reserve(first + 2 * windows.starts.size());
     std::byte* out = windows.out.data();
     for (const std::uint64_t start : windows.starts) {
       windows.column->cut_into_pieces({start, windows.rows}, cells, out, pieces, uses);
       out += windows.rows * row_bytes;
     }
+    sort_pieces(std::span(pieces).subspan(first));
   }
-  if (!pieces.empty()) read_pieces(pieces, raw_bytes);
+  if (!pieces.empty()) read_sorted_pieces(pieces, raw_bytes);
 }
 
 std::uint64_t Column::rows_there() const {

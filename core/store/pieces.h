@@ -5,7 +5,7 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <span>
 
 #include "core/base/row_layout.h"
 
@@ -25,8 +25,11 @@ struct Piece {
   std::uint64_t end() const noexcept { return first + count; }
 };
 
-// Reads all of them, of which the whole rows are `raw_bytes`, and leaves them sorted. Throws as
-// Reader::read_into.
-void read_pieces(std::vector<Piece>& pieces, std::uint64_t raw_bytes);
+// By reader, chunk and first row.
+void sort_pieces(std::span<Piece> pieces);
+
+// Reads pieces that are sorted, or lists of sorted ones of different readers one after the other. Their whole
+// rows are `raw_bytes`. Throws as Reader::read_into.
+void read_sorted_pieces(std::span<const Piece> pieces, std::uint64_t raw_bytes);
 
 }  // namespace cdd

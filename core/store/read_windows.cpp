@@ -123,15 +123,19 @@ void Reader::read_windows(std::span<const std::uint64_t> starts, std::uint64_t r
   for (std::size_t w = 0; w < starts.size(); ++w) {
     cut_into_pieces({starts[w], rows}, cells, out.data() + w * rows * row_bytes, pieces);
   }
-  read_pieces(pieces, all_rows * layout_.row_bytes());
+  sort_pieces(pieces);
+  read_sorted_pieces(pieces, all_rows * layout_.row_bytes());
 }
 
-void read_pieces(std::vector<Piece>& pieces, std::uint64_t raw_bytes) {
+void sort_pieces(std::span<Piece> pieces) {
   std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) {
     if (a.reader != b.reader) return std::less<>()(a.reader, b.reader);
     if (a.chunk != b.chunk) return a.chunk < b.chunk;
     return a.first != b.first ? a.first < b.first : a.count > b.count;
   });
+}
+
+void read_sorted_pieces(std::span<const Piece> pieces, std::uint64_t raw_bytes) {
   std::vector<std::size_t> chunk_begin;  // index of each chunk's first piece, and the end
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     if (i == 0 || pieces[i].chunk != pieces[i - 1].chunk || pieces[i].reader != pieces[i - 1].reader) {
@@ -146,7 +150,7 @@ void read_pieces(std::vector<Piece>& pieces, std::uint64_t raw_bytes) {
     const std::size_t end = chunks * (task + 1) / static_cast<std::size_t>(tasks);
     for (std::size_t c = begin; c < end; ++c) {
       pieces[chunk_begin[c]].reader->read_chunk_pieces(
-          std::span<const Piece>(pieces).subspan(chunk_begin[c], chunk_begin[c + 1] - chunk_begin[c]));
+          pieces.subspan(chunk_begin[c], chunk_begin[c + 1] - chunk_begin[c]));
     }
   });
 }
