@@ -14,11 +14,13 @@ transaction    changes rows, columns, attributes; joins what is small; commits a
 expire, prune  let go of old versions, and of their files
 tag, untag     name a version, so that it is kept
 adopt          makes a dataset of single files
+convert_bcolz  makes a dataset of a bcolz folder
 columns_of     the columns of a DataFrame or an Arrow table, for append()
 """
 
 from cdd.dataset.adopting import adopt
 from cdd.dataset.column import Column
+from cdd.dataset.convert import ConvertReport, convert_bcolz
 from cdd.dataset.directory import Directory, LocalDirectory, MemoryDirectory
 from cdd.dataset.errors import (
     ConflictError,
@@ -40,6 +42,7 @@ from cdd.dataset.writer import DatasetWriter
 __all__ = [
     "Column",
     "ConflictError",
+    "ConvertReport",
     "Dataset",
     "DatasetError",
     "DatasetWriter",
@@ -56,6 +59,7 @@ __all__ = [
     "VersionNotFoundError",
     "adopt",
     "columns_of",
+    "convert_bcolz",
     "expire",
     "open",
     "prune",
