@@ -55,10 +55,8 @@ HIGHWAY_MIN = (1, 2)
 CMAKE_MIN = (3, 25)
 WHEEL_LIBRARIES = ["libzstd-dev", "liblz4-dev", "librust-blake3-dev", "libxxhash-dev", "libtbb-dev"]
 LIBRARIES = [*WHEEL_LIBRARIES, "libgtest-dev", "zlib1g-dev"]  # the last are the tests' own
-
-
-BENCHMARKS = ("all", "csv", "dataset", "gather", "kernels", "keys", "logical", "long", "read")
-BENCHMARKS += ("size", "tiles", "write")
+BENCHMARKS = ("all", "csv", "dataset", "gather", "kernels", "keys", "logical", "long", "read", "size")
+BENCHMARKS += ("tiles", "write")
 
 # ---------------------------------------------------------------- small things
 
