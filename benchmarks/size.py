@@ -2,7 +2,9 @@
 
     python3 dev.py bench size [--peers] [--json FILE] [--only NAME] [--rows 100000] [--chunk-rows 64,256]
 
-Records are counted whole, with their headers, hashes and checks; a frame has none of these.
+Records are counted whole, with their headers, hashes and checks; a frame has none of these. The last line
+tells dense bytes by zstd-19's, as geometric means over all numbers of rows: of all books, of aggregated ones, and
+of one of these thinned to a row in 15 seconds.
 """
 
 import argparse
@@ -15,6 +17,8 @@ from arrays import arrays
 from report import geometric_mean, table, write
 
 import cdd
+
+THINNED = "okx_agg_es_1s"  # a row a second
 
 
 def cdd_bytes(array: np.ndarray, chunk_rows: int, profile: str) -> int:
@@ -56,20 +60,46 @@ def main() -> None:
     figures: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
     for kind in ("lob", "series"):
         for name, array in arrays(kind, only=options.only):
-            rows = array[: options.rows]
-            figures.setdefault(kind, {})[name] = {
-                str(chunk_rows): {
-                    "raw": rows.nbytes,
-                    "fast": cdd_bytes(rows, chunk_rows, "fast"),
-                    "dense": cdd_bytes(rows, chunk_rows, "dense"),
-                    "zstd-3": zstd_bytes(rows, chunk_rows, 3),
-                    "zstd-19": zstd_bytes(rows, chunk_rows, 19),
-                    **({"pcodec-8": pcodec_bytes(rows, chunk_rows)} if options.peers else {}),
-                }
-                for chunk_rows in all_chunk_rows
-            }
+            figures.setdefault(kind, {})[name] = sizes_of(array[: options.rows], all_chunk_rows, options.peers)
+            if name == THINNED:
+                thinned = np.ascontiguousarray(array[: options.rows : 15])
+                sizes = sizes_of(thinned, all_chunk_rows, options.peers)
+                figures.setdefault("thinned", {})[f"{name} / 15"] = sizes
     print(summary(figures))
+    print(against_zstd_19(figures))
     write(options.json, vars(options), figures)
+
+
+def sizes_of(rows: np.ndarray, all_chunk_rows: Sequence[int], peers: bool) -> dict[str, dict[str, float]]:
+    return {
+        str(chunk_rows): {
+            "raw": rows.nbytes,
+            "fast": cdd_bytes(rows, chunk_rows, "fast"),
+            "dense": cdd_bytes(rows, chunk_rows, "dense"),
+            "zstd-3": zstd_bytes(rows, chunk_rows, 3),
+            "zstd-19": zstd_bytes(rows, chunk_rows, 19),
+            **({"pcodec-8": pcodec_bytes(rows, chunk_rows)} if peers else {}),
+        }
+        for chunk_rows in all_chunk_rows
+    }
+
+
+def against_zstd_19(figures: dict[str, dict[str, dict[str, dict[str, float]]]]) -> str:
+    """Dense bytes by zstd-19's, of what is asked for."""
+
+    def mean(kind: str, part: str = "", only: str = "") -> str:
+        shares = [
+            of["dense"] / of["zstd-19"]
+            for name, sizes in figures.get(kind, {}).items()
+            for chunk_rows, of in sizes.items()
+            if part in name and only in ("", chunk_rows)
+        ]
+        return f"{geometric_mean(shares):.3f}" if shares else "not measured"
+
+    return (
+        f"Dense bytes by zstd-19's: all books {mean('lob')}, aggregated {mean('lob', 'okx_agg')}, "
+        f"{THINNED} thinned to every 15th row in chunks of 64 {mean('thinned', only='64')}"
+    )
 
 
 def summary(figures: dict[str, dict[str, dict[str, dict[str, float]]]]) -> str:

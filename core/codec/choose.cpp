@@ -71,8 +71,11 @@ Chooser::Chooser(const RowLayout& layout, const std::vector<ChunkPlan>& plans, P
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
     ChunkPlan& plan = candidates_[i];
     plan.smallest = profile == Profile::Dense;
+    // Compressors find nothing in codes.
+    plan.coded = plan.smallest && plan.codec->id == CodecId::Levels && plan.compressor == Compressor::None;
     const ChunkPlan* before = i == 0 ? nullptr : &candidates_[i - 1];
-    if (before != nullptr && before->codec == plan.codec && before->byte_planes == plan.byte_planes) {
+    if (before != nullptr && before->codec == plan.codec && before->byte_planes == plan.byte_planes &&
+        before->coded == plan.coded) {
       ++families_.back().end;
     } else {
       families_.push_back({i, i + 1, plan.codec->is_plain});

@@ -149,6 +149,7 @@ Transformed transform_chunk(const RowLayout& layout, Bytes rows, std::uint32_t n
   context.float16 = plan.float16;
   context.byte_planes = plan.byte_planes;
   context.smallest = plan.smallest;
+  context.coded = plan.coded;
   const bool in_place = !record.empty() && plan.compressor == Compressor::None;
   const MutableBytes out = in_place ? record.subspan(record_header_bytes(layout.dims().size()))
                                     : scratch(Stage::Compress).get(plan.codec->bound(layout, n_rows));

@@ -27,6 +27,7 @@ struct ChunkPlan {
   bool byte_planes = false;
   Float16Options float16;
   bool smallest = false;
+  bool coded = false;
 };
 
 // Where a record stands: what its check is keyed with.

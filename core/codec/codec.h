@@ -58,6 +58,7 @@ struct EncodeContext {
   Float16Options float16;
   bool byte_planes = false;  // CodecId::Bytes only
   bool smallest = false;     // CodecId::Levels only: fewest bytes, though windows of rows take longer to read
+  bool coded = false;        // CodecId::Levels only: streams of codes, smaller and slower than packed ones
   std::uint64_t flags = 0;   // out: flag bits decode needs (kBytePlanes, kDownCast16)
   CastError cast_error;      // out, lossy codecs only: of this chunk
   std::byte* reconstructed =

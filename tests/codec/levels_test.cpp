@@ -35,9 +35,11 @@ TEST(Levels, RealBooks) {
         const Buffer payload = encode(a.layout, a.rows(row, n), n);
         ASSERT_FALSE(payload.empty() && n > 1);
         if (!payload.empty()) expect_round_trip(a.layout, a.rows(row, n), n, payload);
-        const Buffer smallest = encode(a.layout, a.rows(row, n), n, true);
-        ASSERT_EQ(smallest.empty(), payload.empty());
-        if (!smallest.empty()) expect_round_trip(a.layout, a.rows(row, n), n, smallest);
+        for (const How how : {How::Smallest, How::Coded}) {
+          const Buffer small = encode(a.layout, a.rows(row, n), n, how);
+          ASSERT_EQ(small.empty(), payload.empty());
+          if (!small.empty()) expect_round_trip(a.layout, a.rows(row, n), n, small);
+        }
       }
     }
   }
@@ -168,7 +170,7 @@ TEST(Levels, SmallestOfSortedBooks) {
     for (const std::uint32_t n_rows : {40u, 900u, 4000u}) {
       const Book b = sorted_book(n_rows, 12, order, n_rows);
       const Buffer quick = encode(b.layout, b.data, n_rows),
-                   smallest = encode(b.layout, b.data, n_rows, true);
+                   smallest = encode(b.layout, b.data, n_rows, How::Smallest);
       ASSERT_FALSE(quick.empty() || smallest.empty());
       EXPECT_LE(smallest.size(), quick.size());
       const bool is_one = n_rows * std::size_t{b.layout.dims()[0]} <= 65536;
@@ -198,7 +200,7 @@ TEST(Levels, BusyBooksAreFull) {
   constexpr std::byte kFull{1}, kLadder{2};
   for (const std::uint32_t changes : {1u, 5u, 12u, 20u, 40u}) {
     const Book b = busy_book(changes);
-    const Buffer quick = expect_round_trip(b), smallest = encode(b.layout, b.data, b.n_rows, true);
+    const Buffer quick = expect_round_trip(b), smallest = encode(b.layout, b.data, b.n_rows, How::Smallest);
     EXPECT_EQ(quick[1], changes > 15 ? kFull : kLadder) << changes << " changes a row";
     EXPECT_LE(smallest.size(), quick.size());
     EXPECT_LE(static_cast<double>(quick.size()), 1.5 * static_cast<double>(smallest.size()));
@@ -218,7 +220,7 @@ TEST(Levels, QuickIsDeclinedWhereSmallestIs) {
           if (random() % calm == 0) sizes[j] = static_cast<std::uint32_t>(random()) >> (32 - bits);
           return static_cast<float>(sizes[j]);
         });
-    const bool has_smallest = !encode(b.layout, b.data, n_rows, true).empty();
+    const bool has_smallest = !encode(b.layout, b.data, n_rows, How::Smallest).empty();
     EXPECT_EQ(!encode(b.layout, b.data, n_rows).empty(), has_smallest)
         << n_rows << " rows of " << slots << " levels, sizes of " << bits << " bits, " << calm;
   }
@@ -305,8 +307,8 @@ TEST(Levels, MoreSpecialsThanCanBeCounted) {
     if (random() % 20 == 0) return std::numeric_limits<float>::quiet_NaN();
     return static_cast<float>(random() % 1000) / 8;
   });
-  for (const bool smallest : {false, true}) {
-    const Buffer payload = encode(b.layout, b.data, b.n_rows, smallest);
+  for (const How how : {How::Quick, How::Smallest, How::Coded}) {
+    const Buffer payload = encode(b.layout, b.data, b.n_rows, how);
     if (!payload.empty()) EXPECT_TRUE(equal(decode(b.layout, b.n_rows, payload, {0, b.n_rows}), b.data));
   }
 }

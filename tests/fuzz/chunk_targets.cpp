@@ -184,6 +184,8 @@ void encode_with(CodecId id, Bytes input) {
   Buffer rows = make_rows(chunk);
   EncodeContext context;
   context.byte_planes = chunk.flavour % 2 == 0;
+  context.smallest = chunk.flavour / 64 != 0;
+  context.coded = chunk.flavour / 64 >= 2;
   const bool cast =
       id == CodecId::OkxObF16 ||
       (id == CodecId::GenericOb && chunk.layout.dtype().kind() == Kind::Float32 && chunk.flavour % 5 == 0);
@@ -217,6 +219,7 @@ void mutate_with(CodecId id, Buffer& input, std::size_t most, Random& random, co
   const Codec& codec = codec_of(id);
   if (!codec.accepts(chunk.layout)) return scramble(input, most);
   EncodeContext context;
+  context.smallest = context.coded = random() % 2 != 0;
   const Buffer payload = encode_rows(codec, chunk, make_rows(chunk), context);
   made.resize(ChunkInput::kHeadBytes);
   made.insert(made.end(), payload.begin(), payload.end());

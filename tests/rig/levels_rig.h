@@ -57,11 +57,15 @@ Book make_book(std::uint32_t n_rows, std::uint32_t slots, std::uint32_t features
   return b;
 }
 
+// How a payload is asked for: windows quickly read, or few bytes, packed or coded.
+enum class How { Quick, Smallest, Coded };
+
 // Empty when the codec declines.
-inline Buffer encode(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, bool smallest = false) {
+inline Buffer encode(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, How how = How::Quick) {
   Buffer out(kLevelsCodec.bound(layout, n_rows) + kScratchPadding);
   EncodeContext context;
-  context.smallest = smallest;
+  context.smallest = how != How::Quick;
+  context.coded = how == How::Coded;
   const std::size_t bound = out.size() - kScratchPadding;
   const std::size_t n = kLevelsCodec.encode(layout, rows, n_rows, context, MutableBytes(out).first(bound));
   EXPECT_LE(n, bound);
@@ -95,8 +99,8 @@ inline void expect_round_trip(const RowLayout& layout, Bytes rows, std::uint32_t
   }
 }
 
-inline Buffer expect_round_trip(const Book& b) {
-  const Buffer payload = encode(b.layout, b.data, b.n_rows);
+inline Buffer expect_round_trip(const Book& b, How how = How::Quick) {
+  const Buffer payload = encode(b.layout, b.data, b.n_rows, how);
   EXPECT_FALSE(payload.empty()) << "declined";
   if (!payload.empty()) expect_round_trip(b.layout, b.data, b.n_rows, payload);
   return payload;
@@ -139,8 +143,8 @@ inline Book random_book(std::uint32_t n_rows, std::uint32_t slots, std::uint32_t
 }
 
 // Every single-bit error and every truncation: an Error or rows of any content, nothing worse.
-inline void damage(const Book& b) {
-  const Buffer payload = encode(b.layout, b.data, b.n_rows);
+inline void damage(const Book& b, How how = How::Quick) {
+  const Buffer payload = encode(b.layout, b.data, b.n_rows, how);
   ASSERT_FALSE(payload.empty());
   const auto attempt = [&](Bytes damaged, RowRange range) {
     try {
@@ -245,7 +249,7 @@ inline Book sorted_book(std::uint32_t n_rows, std::uint32_t depth, Order order, 
 
 // The layout bytes of a payload's segments.
 inline std::vector<int> layouts_of(Bytes payload, std::uint32_t n_rows) {
-  if (payload[0] == std::byte{1}) return {static_cast<int>(payload[1])};
+  if (payload[0] == std::byte{1} || payload[0] == std::byte{3}) return {static_cast<int>(payload[1])};
   const std::size_t rows = load<std::uint32_t>(payload.data() + 1), n = (n_rows + rows - 1) / rows;
   std::vector<int> layouts;
   std::size_t at = 5 + 4 * n;

@@ -27,6 +27,7 @@ struct Golden {
   Buffer rows;
   Float16Options float16 = {};
   bool keeps_rows = false;
+  bool coded = false;  // LEVELS as the profile `dense` makes it
 };
 
 RowLayout layout_of(Kind kind, std::vector<std::uint32_t> dims) { return RowLayout(kind, dims); }
@@ -249,6 +250,38 @@ std::vector<Golden> ladder_goldens() {
           golden("levels_ladder_segments", 400, 2, Order::Falling)};
 }
 
+// Coded segments of LEVELS: every layout and every form of a stream, one segment and several.
+std::vector<Golden> coded_goldens() {
+  const auto coded = [](Golden golden, const char* name) {
+    golden.name = name;
+    golden.coded = true;
+    return golden;
+  };
+  const auto decimals = [](int tick, int size, int f) {
+    if (f == 0) return static_cast<float>(tick * 0.1);
+    return f == 1 ? static_cast<float>(size * 0.25) : static_cast<float>(size % 7);
+  };
+  const auto specials = [=](int tick, int size, int f) {
+    return f == 1 && size == 10 ? std::numeric_limits<float>::quiet_NaN() : decimals(tick, size, f);
+  };
+  // Sizes of many digits that come back.
+  const auto wide = [](int tick, int size, int f) { return f == 0 ? tick / 100.0 : size * 1234567.0; };
+  const auto ladder = [](std::uint32_t n_rows, std::uint32_t depth, levels_rig::Order order) {
+    levels_rig::Book book = levels_rig::sorted_book(n_rows, depth, order, n_rows);
+    return Golden{"", "levels", book.layout, n_rows, std::move(book.data), {}, true};
+  };
+  const Buffer items = item_rows<float>(80000 / 4000);
+  Buffer steps(80000 * sizeof(float));
+  for (std::size_t i = 0; i < 80000; ++i)
+    std::memcpy(steps.data() + i * sizeof(float), items.data() + i / 4000 * sizeof(float), sizeof(float));
+  return {coded(levels_golden<float>("", Kind::Float32, 120, 6, 3, 9, decimals), "levels_coded_events"),
+          coded(levels_golden<float>("", Kind::Float32, 60, 5, 3, 40, specials), "levels_coded_full"),
+          coded(levels_golden<double>("", Kind::Float64, 150, 6, 2, 6, wide), "levels_coded_lookup"),
+          coded(ladder(160, 8, levels_rig::Order::Rising), "levels_coded_ladder"),
+          coded({"", "levels", layout_of(Kind::Float32, {2, 1}), 40000, std::move(steps)},
+                "levels_coded_segments")};
+}
+
 std::vector<Golden> goldens() {
   const RowLayout okx = layout_of(Kind::Float32, {50, 3});
   const RowLayout book = layout_of(Kind::Float32, {6, 2});
@@ -267,7 +300,8 @@ std::vector<Golden> goldens() {
       {"generic_ob_f16_lz4", "generic_ob+lz4", book, 40, book_rows(40, 6, 2), {true, Normalise::Mid, 0.7f}},
       {"generic_ob_f16_zstd", "generic_ob+zstd", book, 40, book_rows(40, 6, 2), {true, Normalise::None, 7}},
   };
-  for (const auto& some : {numeric_goldens(), more_numeric_goldens(), levels_goldens(), ladder_goldens()}) {
+  for (const auto& some :
+       {numeric_goldens(), more_numeric_goldens(), levels_goldens(), ladder_goldens(), coded_goldens()}) {
     all.insert(all.end(), some.begin(), some.end());
   }
   return all;
@@ -286,7 +320,8 @@ TEST(Golden, OldRecordsDecodeToTheirRows) {
     const std::filesystem::path path = folder / (std::string(golden.name) + ".record");
     const std::filesystem::path rows_path = folder / (std::string(golden.name) + ".rows");
     if (std::getenv("CDD_WRITE_GOLDEN") != nullptr) {
-      const ChunkPlan plan = plans_for(golden.codec, golden.layout, 3, golden.float16).at(0);
+      ChunkPlan plan = plans_for(golden.codec, golden.layout, 3, golden.float16).at(0);
+      plan.smallest = plan.coded = golden.coded;
       const Buffer record = encode_record(golden.layout, golden.rows, golden.n_rows, plan);
       write_new(path, record);
       if (golden.float16.enabled || golden.keeps_rows)

@@ -248,11 +248,13 @@ void make_lanes(Dictionary& d) {
 
 }  // namespace
 
-Dictionary make_dictionary(const Shape& shape, Bytes rows, std::size_t n_rows, std::size_t exception_worth) {
+Dictionary make_dictionary(const Shape& shape, Bytes rows, std::size_t n_rows, std::size_t exception_worth,
+                           Coding coding) {
   Dictionary d;
   d.shape = shape;
   d.n_rows = n_rows;
   d.exception_worth = exception_worth;
+  d.coding = coding;
   with_known_bytes(shape.entry_bytes(), [&](auto known) { number_levels<known>(rows, d); });
   number_keys(d);
   make_lanes(d);

@@ -23,15 +23,15 @@ struct Header {
   const std::byte* specials;
 };
 
-void take_counts(const Shape& shape, std::size_t n_rows, Cursor& in, Header& h) {
+void take_counts(const Shape& shape, std::size_t n_rows, Cursor& in, Coding coding, Header& h) {
   take_scales(in, shape, h.scales);
-  h.edges[0] = in.take<std::uint16_t>();
-  h.edges[1] = in.take<std::uint16_t>();
-  h.n_insert = in.take<std::uint16_t>();
-  h.n_patch = in.take<std::uint16_t>();
-  h.n_known = in.take<std::uint16_t>();
-  h.n_move = in.take<std::uint16_t>();
-  h.n_special = in.take<std::uint16_t>();
+  h.edges[0] = take_number(in, coding);
+  h.edges[1] = take_number(in, coding);
+  h.n_insert = take_number(in, coding);
+  h.n_patch = take_number(in, coding);
+  h.n_known = take_number(in, coding);
+  h.n_move = take_number(in, coding);
+  h.n_special = take_number(in, coding);
   h.first_key = in.take<std::uint32_t>();
   h.n_events = std::size_t{h.n_insert} + h.n_patch + h.n_known;
   h.n_entries = std::size_t{shape.slots} + h.n_insert + h.n_patch;
@@ -41,22 +41,25 @@ void take_counts(const Shape& shape, std::size_t n_rows, Cursor& in, Header& h) 
   }
 }
 
-void take_header(const Shape& shape, std::size_t n_rows, Cursor in, Header& h) {
-  take_counts(shape, n_rows, in, h);
-  take_stream_head(in, n_rows - 1, h.counts);
-  take_stream_head(in, h.n_events, h.kinds);
-  take_stream_head(in, h.n_events, h.slots);
-  take_stream_head(in, h.n_move, h.moves);
-  take_stream_head(in, h.n_known, h.known);
+// visit(stream, how many values it has, whether it may be relative), in their order.
+template <class Visit>
+void for_each_stream(const Shape& shape, std::size_t n_rows, Header& h, const Visit& visit) {
+  visit(h.counts, n_rows - 1, false);
+  visit(h.kinds, h.n_events, false);
+  visit(h.slots, h.n_events, false);
+  visit(h.moves, h.n_move, false);
+  visit(h.known, h.n_known, false);
   const std::size_t lanes = h.scales.lanes, keys = h.scales.key_lanes;
   for (std::size_t l = 0; l < lanes; ++l) {
-    take_stream_head(in, shape.slots + h.n_insert - (l == 0 ? 1 : 0), h.inserts[l]);
+    visit(h.inserts[l], shape.slots + h.n_insert - (l == 0 ? 1 : 0), false);
   }
-  for (std::size_t l = keys; l < lanes; ++l) take_stream_head(in, h.n_patch, h.patches[l]);
-  for (Stream* s : {&h.counts, &h.kinds, &h.slots, &h.moves, &h.known}) take_stream_body(in, *s);
-  for (std::size_t l = 0; l < lanes; ++l) take_stream_body(in, h.inserts[l]);
-  for (std::size_t l = keys; l < lanes; ++l) take_stream_body(in, h.patches[l]);
-  h.specials = in.take(h.n_special * special_bytes(shape));
+  for (std::size_t l = keys; l < lanes; ++l) visit(h.patches[l], h.n_patch, true);
+}
+
+void take_header(const Shape& shape, std::size_t n_rows, Cursor in, Coding coding, Header& h) {
+  take_counts(shape, n_rows, in, coding, h);
+  h.specials = take_streams(in, coding, h.n_special * special_bytes(shape),
+                            [&](const auto& visit) { for_each_stream(shape, n_rows, h, visit); });
 }
 
 // Working memory for the whole segment; every array has room for a vector behind it. Returns that of entries.
@@ -78,7 +81,7 @@ std::byte* carve(const Shape& shape, const Header& h, simd::LevelsReplay& r) {
   return arena.take<std::byte>(entries);
 }
 
-void read_events(const simd::LevelsKernels& kernels, const Header& h, std::size_t n_rows,
+void read_events(const simd::LevelsKernels& kernels, const Header& h, std::size_t n_rows, Coding coding,
                  simd::LevelsReplay& r) {
   read_stream(kernels, h.counts, 0, r.end_row - 1, r.counts);
   r.n_events = events_before(r.counts, r.end_row, n_rows, h.n_events);
@@ -88,6 +91,9 @@ void read_events(const simd::LevelsKernels& kernels, const Header& h, std::size_
   r.n_moves = std::min<std::size_t>(h.n_move, r.n_events);
   read_stream(kernels, h.kinds, 0, r.n_events, r.kinds);
   read_stream(kernels, h.slots, 0, r.n_events, r.event_slots);
+  if (coding == Coding::Coded) {
+    sum_in_rows(r.counts, r.end_row - 1, r.event_slots, r.n_events, r.ops.slot);
+  }
   read_stream(kernels, h.moves, 0, r.n_moves, r.moves);
   read_stream(kernels, h.known, 0, r.n_known, r.known);
 }
@@ -121,10 +127,10 @@ std::size_t list_patch_lanes(const Header& h, std::uint8_t* list) {
 
 }  // namespace
 
-void decode_events(const Shape& shape, std::size_t n_rows, Cursor segment, RowRange range, const Cells* cells,
-                   std::byte* out) {
+void decode_events(const Shape& shape, std::size_t n_rows, Cursor segment, Coding coding, RowRange range,
+                   const Cells* cells, std::byte* out) {
   Header h;
-  take_header(shape, n_rows, segment, h);
+  take_header(shape, n_rows, segment, coding, h);
   std::array<std::uint8_t, kMaxLanes> patch_lanes;
   simd::LevelsReplay r;
   r.slots = shape.slots;
@@ -140,7 +146,7 @@ void decode_events(const Shape& shape, std::size_t n_rows, Cursor segment, RowRa
   r.n_patch_lanes = list_patch_lanes(h, patch_lanes.data());
   std::byte* entries = carve(shape, h, r);
   const simd::LevelsKernels& kernels = simd::levels_kernels();
-  read_events(kernels, h, n_rows, r);
+  read_events(kernels, h, n_rows, coding, r);
   read_lanes(kernels, shape, h, r);
   if (!kernels.replay(r)) fail(ErrorCode::Corrupt, "levels: an event that no row can have");
   const std::size_t stride = simd::levels_entry_stride(shape.entry_bytes());

@@ -7,25 +7,24 @@
 
 namespace cdd::levels {
 
-void decode_full(const Shape& shape, std::size_t n_rows, Cursor in, RowRange range, const Cells* cells,
-                 std::byte* out) {
+void decode_full(const Shape& shape, std::size_t n_rows, Cursor in, Coding coding, RowRange range,
+                 const Cells* cells, std::byte* out) {
   Scales scales;
   take_scales(in, shape, scales);
-  const std::size_t n_entries = std::size_t{in.take<std::uint16_t>()} + 1;
-  const std::size_t n_special = in.take<std::uint16_t>();
+  const std::size_t n_entries = std::size_t{take_number(in, coding)} + 1;
+  const std::size_t n_special = take_number(in, coding);
   const auto first_key = in.take<std::uint32_t>();
   const std::size_t steps = shape.slots - 1;
   if (n_entries > n_rows * shape.slots)
     fail(ErrorCode::Corrupt, "levels: %zu entries in %zu rows", n_entries, n_rows);
   std::array<Stream, kMaxLanes> lanes;
-  for (std::size_t l = 0; l < scales.lanes; ++l) take_stream_head(in, n_entries - (l == 0 ? 1 : 0), lanes[l]);
   Stream starts, deltas;
-  take_stream_head(in, n_rows, starts);
-  take_stream_head(in, n_rows * steps, deltas);
-  for (std::size_t l = 0; l < scales.lanes; ++l) take_stream_body(in, lanes[l]);
-  take_stream_body(in, starts);
-  take_stream_body(in, deltas);
-  const std::byte* specials = in.take(n_special * special_bytes(shape));
+  const std::byte* specials =
+      take_streams(in, coding, n_special * special_bytes(shape), [&](const auto& visit) {
+        for (std::size_t l = 0; l < scales.lanes; ++l) visit(lanes[l], n_entries - (l == 0 ? 1 : 0), false);
+        visit(starts, n_rows, false);
+        visit(deltas, n_rows * steps, false);
+      });
 
   constexpr std::size_t kBlock = simd::kIdBlockRows;
   const std::size_t stride = simd::levels_entry_stride(shape.entry_bytes());

@@ -240,13 +240,13 @@ class Ladder {
 void append_header(const Dictionary& d, const Ladder& ladder, unsigned kind_bits, SegmentPlan& plan) {
   append_scales(d, plan.header);
   append(plan.header, static_cast<std::uint8_t>(kind_bits | (ladder.keeps_last ? kKeepsLast : 0)));
-  append(plan.header, static_cast<std::uint16_t>(ladder.sides[0].slots()));
-  for (const Side& side : ladder.sides) append(plan.header, static_cast<std::uint16_t>(side.places()));
-  append(plan.header, static_cast<std::uint16_t>(ladder.entry_levels.size() - d.shape.slots));
+  append_number(d, ladder.sides[0].slots(), plan.header);
+  for (const Side& side : ladder.sides) append_number(d, side.places(), plan.header);
+  append_number(d, ladder.entry_levels.size() - d.shape.slots, plan.header);
   for (const LadderKind kind : {LadderKind::Gone, LadderKind::Known}) {
-    append(plan.header, static_cast<std::uint16_t>(ladder.kind_counts[static_cast<std::size_t>(kind)]));
+    append_number(d, ladder.kind_counts[static_cast<std::size_t>(kind)], plan.header);
   }
-  append(plan.header, static_cast<std::uint16_t>(plan.specials.size()));
+  append_number(d, plan.specials.size(), plan.header);
   const Side& first = ladder.sides[ladder.sides[0].slots() == 0 ? 1 : 0];
   append(plan.header, d.lane(0)[first.level_of_place[0]]);
   for (const Side& side : ladder.sides) {
@@ -257,6 +257,34 @@ void append_header(const Dictionary& d, const Ladder& ladder, unsigned kind_bits
     }
     plan.header.insert(plan.header.end(), bits.begin(), bits.end());
   }
+}
+
+// What happens where: places and kinds in one, or where streams are coded kinds, then places as gaps between
+// those of a row, which are put in order for it. Nothing else depends on their order: what is new or known
+// comes in order already.
+void append_codes(const Dictionary& d, Ladder& ladder, unsigned kind_bits, SegmentPlan& plan) {
+  std::vector<std::uint32_t>& places = ladder.places;
+  std::vector<std::uint32_t> kinds;
+  if (d.coding == Coding::Packed) {
+    for (std::size_t e = 0; e < places.size(); ++e)
+      places[e] = places[e] << kind_bits | static_cast<std::uint32_t>(ladder.kinds[e]);
+  } else {
+    std::vector<std::pair<std::uint32_t, LadderKind>> row;
+    std::size_t at = 0;
+    for (const std::uint32_t count : ladder.counts) {
+      row.clear();
+      for (std::size_t e = at; e < at + count; ++e) row.emplace_back(places[e], ladder.kinds[e]);
+      std::ranges::stable_sort(row, {}, [](const auto& event) { return event.first; });
+      for (const auto& [place, kind] : row) {
+        places[at++] = place;
+        if (kind_bits != 0) kinds.push_back(static_cast<std::uint32_t>(kind));
+      }
+    }
+    subtract_in_rows(ladder.counts, places);
+  }
+  plan.values.push_back(std::move(ladder.counts));
+  if (d.coding == Coding::Coded) plan.values.push_back(std::move(kinds));
+  plan.values.push_back(std::move(places));
 }
 
 }  // namespace
@@ -273,13 +301,9 @@ SegmentPlan plan_ladder(const Dictionary& d, bool* is_sorted) {
   plan.specials = find_specials(d, ladder.entry_levels);
   if (plan.specials.size() > kMaxSpecials) return {};
   append_header(d, ladder, kind_bits, plan);
-  auto& codes = ladder.places;
-  for (std::size_t e = 0; e < codes.size(); ++e) {
-    codes[e] = codes[e] << kind_bits | static_cast<std::uint32_t>(ladder.kinds[e]);
-  }
-  plan.values.push_back(std::move(ladder.counts));
-  plan.values.push_back(std::move(codes));
+  append_codes(d, ladder, kind_bits, plan);
   plan.values.push_back(std::move(ladder.known));
+  const std::size_t first_lane = plan.values.size();
   for (std::size_t l = 0; l < d.scales.lanes; ++l) {
     auto& lane = plan.values.emplace_back();
     if (l >= d.scales.key_lanes) {
@@ -294,7 +318,7 @@ SegmentPlan plan_ladder(const Dictionary& d, bool* is_sorted) {
     lane.erase(lane.begin());
   }
   for (std::size_t i = 0; i < plan.values.size(); ++i)
-    plan.streams.push_back(plan_stream(plan.values[i], i >= 3, d.exception_worth));
+    plan.streams.push_back(plan_stream(plan.values[i], i >= first_lane, d.exception_worth));
   return plan;
 }
 

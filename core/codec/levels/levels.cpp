@@ -37,23 +37,56 @@ void apply_specials(const Shape& shape, const std::byte* specials, std::size_t n
   }
 }
 
+void sum_in_rows(const std::uint32_t* counts, std::size_t n_counts, std::uint32_t* values, std::size_t n,
+                 std::uint32_t* kept) {
+  // Rows have few values, and no processor predicts how many: so it is one loop, in which a row's first value
+  // keeps nothing of the sum.
+  std::fill_n(kept, n + 1, ~0u);
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < n_counts; ++i) {
+    kept[std::min(at, n)] = 0;
+    at += counts[i];
+  }
+  std::uint32_t sum = 0;
+  for (std::size_t e = 0; e < n; ++e) values[e] = sum = (sum & kept[e]) + values[e];
+}
+
+void subtract_in_rows(const std::vector<std::uint32_t>& counts, std::vector<std::uint32_t>& values) {
+  std::size_t at = 0;
+  for (const std::uint32_t count : counts) {
+    std::uint32_t before = 0;
+    for (const std::size_t end = at + count; at < end; ++at) values[at] -= std::exchange(before, values[at]);
+  }
+}
+
+void code_streams(SegmentPlan& plan) {
+  for (StreamPlan& s : plan.streams) s.coded = std::make_shared<CodedPlan>(plan_coded(s));
+}
+
 std::size_t SegmentPlan::bytes(const Shape& shape) const noexcept {
-  std::size_t total = 1 + header.size() + specials.size() * special_bytes(shape);
-  for (const StreamPlan& s : streams) total += s.bytes();
-  return total;
+  std::size_t total = 1 + header.size() + specials.size() * special_bytes(shape), bits = 0;
+  for (const StreamPlan& s : streams) {
+    if (s.coded != nullptr) {
+      bits += s.coded->bits;
+    } else {
+      total += s.bytes();
+    }
+  }
+  return total + (bits == 0 ? 0 : bits / 8 + kLanesBytes);
 }
 
 }  // namespace levels
 
 namespace {
 
+using levels::Coding;
 using levels::Dictionary;
 using levels::Layout;
 using levels::SegmentPlan;
 using levels::Shape;
 
 // The first byte of a payload: one segment, or several of equally many rows with a table of their ends.
-enum class Form : std::uint8_t { One = 1, Many = 2 };
+enum class Form : std::uint8_t { One = 1, Many = 2, OneCoded = 3, ManyCoded = 4 };
 
 // A segment is read from its first row on, and begins with a row that is not told by events. What a window
 // skips grows with the rows times the events (or entries) a row; where shorter segments save little time they
@@ -93,15 +126,22 @@ std::size_t bound(const RowLayout& layout, std::uint32_t n_rows) noexcept {
 std::byte* write_segment(const SegmentPlan& plan, const Shape& shape, std::byte* out) {
   *out++ = static_cast<std::byte>(plan.layout);
   out = std::copy(plan.header.begin(), plan.header.end(), out);
+  std::vector<std::byte> specials(plan.specials.size() * special_bytes(shape));
+  std::byte* at = specials.data();
+  for (const levels::Special& s : plan.specials) {
+    store<std::uint16_t>(at, s.entry);
+    store<std::uint8_t>(at + 2, s.feature);
+    std::memcpy(at + 3, &s.bits, shape.item_bytes);
+    at += special_bytes(shape);
+  }
+  if (plan.streams.front().coded != nullptr) {
+    std::vector<const levels::CodedPlan*> coded;
+    for (const levels::StreamPlan& s : plan.streams) coded.push_back(s.coded.get());
+    return write_coded(coded, specials, out);
+  }
   for (const levels::StreamPlan& s : plan.streams) out = write_stream_head(s, out);
   for (const levels::StreamPlan& s : plan.streams) out = write_stream_body(s, out);
-  for (const levels::Special& s : plan.specials) {
-    store<std::uint16_t>(out, s.entry);
-    store<std::uint8_t>(out + 2, s.feature);
-    std::memcpy(out + 3, &s.bits, shape.item_bytes);
-    out += special_bytes(shape);
-  }
-  return out;
+  return std::copy(specials.begin(), specials.end(), out);
 }
 
 // A plan without streams is none.
@@ -143,8 +183,9 @@ std::size_t guess_without_ids(const Dictionary& d, const SegmentPlan& full, std:
   return bytes + bytes / 3;
 }
 
-SegmentPlan plan_segment(const Shape& shape, Bytes rows, std::size_t n_rows, bool smallest) {
-  const Dictionary dictionary = levels::make_dictionary(shape, rows, n_rows, smallest ? 0 : kExceptionWorth);
+SegmentPlan plan_segment(const Shape& shape, Bytes rows, std::size_t n_rows, bool smallest, Coding coding) {
+  const Dictionary dictionary =
+      levels::make_dictionary(shape, rows, n_rows, smallest ? 0 : kExceptionWorth, coding);
   const double full_worth = smallest ? 1 : kFullWorth;
   const auto is_worth = [&](const SegmentPlan& full, std::size_t others) {
     return static_cast<double>(full.bytes(shape)) < full_worth * static_cast<double>(others);
@@ -217,9 +258,12 @@ std::size_t choose_segment_rows(const Shape& shape, std::size_t n_rows, std::siz
 std::size_t encode(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, EncodeContext& context,
                    MutableBytes out) {
   const Shape shape = shape_of(layout);
+  const Coding coding = context.coded ? Coding::Coded : Coding::Packed;
   const auto plan_rows = [&](std::size_t first, std::size_t count) {
     const Bytes some = rows.subspan(first * shape.row_bytes(), count * shape.row_bytes());
-    return plan_segment(shape, some, count, context.smallest);
+    SegmentPlan plan = plan_segment(shape, some, count, context.smallest, coding);
+    if (coding == Coding::Coded) code_streams(plan);
+    return plan;
   };
   const std::size_t longest = std::max<std::size_t>(levels::kMaxCells / shape.slots, 1);
   // The first rows tell how much work a row is; often they are all there are.
@@ -232,7 +276,9 @@ std::size_t encode(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, En
   const std::size_t n_segments = (n_rows + segment_rows - 1) / segment_rows;
 
   std::byte* p = out.data();
-  *p++ = static_cast<std::byte>(n_segments == 1 ? Form::One : Form::Many);
+  const Form one = context.coded ? Form::OneCoded : Form::One;
+  const Form many = context.coded ? Form::ManyCoded : Form::Many;
+  *p++ = static_cast<std::byte>(n_segments == 1 ? one : many);
   std::byte* ends = p + 4;
   if (n_segments > 1) {
     if (rows.size() < 5 + 4 * n_segments) return 0;
@@ -252,17 +298,17 @@ std::size_t encode(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, En
   return static_cast<std::size_t>(p - out.data());
 }
 
-void decode_segment(const Shape& shape, std::size_t n_rows, levels::Cursor segment, RowRange range,
-                    const Cells* cells, std::byte* out) {
+void decode_segment(const Shape& shape, std::size_t n_rows, levels::Cursor segment, Coding coding,
+                    RowRange range, const Cells* cells, std::byte* out) {
   if (n_rows * shape.slots > levels::kMaxCells)
     fail(ErrorCode::Corrupt, "levels: a segment of %zu rows", n_rows);
   switch (const auto layout = segment.take<std::uint8_t>(); static_cast<Layout>(layout)) {
     case Layout::Events:
-      return decode_events(shape, n_rows, segment, range, cells, out);
+      return decode_events(shape, n_rows, segment, coding, range, cells, out);
     case Layout::Full:
-      return decode_full(shape, n_rows, segment, range, cells, out);
+      return decode_full(shape, n_rows, segment, coding, range, cells, out);
     case Layout::Ladder:
-      return decode_ladder(shape, n_rows, segment, range, cells, out);
+      return decode_ladder(shape, n_rows, segment, coding, range, cells, out);
     default:
       fail(ErrorCode::Unsupported, "levels: layout %d", layout);
   }
@@ -273,10 +319,13 @@ void decode(const RowLayout& layout, std::uint32_t n_rows, Bytes payload, RowRan
   if (range.count == 0) return;
   const Shape shape = shape_of(layout);
   levels::Cursor in{payload.data(), payload.data() + payload.size()};
-  const auto form = in.take<std::uint8_t>();
-  if (form == static_cast<std::uint8_t>(Form::One))
-    return decode_segment(shape, n_rows, in, range, cells, out);
-  if (form != static_cast<std::uint8_t>(Form::Many)) fail(ErrorCode::Unsupported, "levels: form %d", form);
+  const auto form_byte = in.take<std::uint8_t>();
+  const auto form = static_cast<Form>(form_byte);
+  const Coding coding = form == Form::OneCoded || form == Form::ManyCoded ? Coding::Coded : Coding::Packed;
+  if (form == Form::One || form == Form::OneCoded)
+    return decode_segment(shape, n_rows, in, coding, range, cells, out);
+  if (form != Form::Many && form != Form::ManyCoded)
+    fail(ErrorCode::Unsupported, "levels: form %d", form_byte);
   const auto segment_rows = in.take<std::uint32_t>();
   if (segment_rows == 0) fail(ErrorCode::Corrupt, "levels: segments of no rows");
   const std::byte* ends = in.take(4 * ((std::size_t{n_rows} + segment_rows - 1) / segment_rows));
@@ -291,8 +340,9 @@ void decode(const RowLayout& layout, std::uint32_t n_rows, Bytes payload, RowRan
     const std::uint64_t row = s * segment_rows;
     const std::uint64_t first = std::max(range.first, row) - row;
     const std::uint64_t last = std::min<std::uint64_t>(end - row, segment_rows);
-    decode_segment(shape, static_cast<std::size_t>(std::min<std::uint64_t>(segment_rows, n_rows - row)),
-                   {in.next + begin_byte, in.next + end_byte}, {first, last - first}, cells, out);
+    const auto rows = static_cast<std::size_t>(std::min<std::uint64_t>(segment_rows, n_rows - row));
+    const levels::Cursor segment{in.next + begin_byte, in.next + end_byte};
+    decode_segment(shape, rows, segment, coding, {first, last - first}, cells, out);
     out += (last - first) * made_bytes;
   }
 }

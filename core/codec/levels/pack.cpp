@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/base/scratch.h"
+#include "core/codec/levels/coded.h"
 
 namespace cdd::levels {
 namespace {
@@ -141,6 +142,7 @@ void take_stream_head(Cursor& in, std::size_t n, Stream& s) {
   const bool has_high = (flags & kHighBit) != 0;
   in.take(2 + base_bytes + (has_high ? 2 : 0));
   s.n = static_cast<std::uint32_t>(n);
+  s.coded = nullptr;
   s.head.width = word & 0x3f;
   s.head.zigzag = (flags & kZigzagBit) != 0;
   s.head.delta = (flags & kDeltaBit) != 0;
@@ -156,6 +158,7 @@ void take_stream_body(Cursor& in, Stream& s) { s.body = in.take(stream_body_byte
 
 void read_stream(const simd::LevelsKernels& kernels, const Stream& s, std::size_t first, std::size_t count,
                  std::uint32_t* out) {
+  if (s.coded != nullptr) return read_coded(kernels, s, first, count, out);
   read_array(kernels, s.body, s.head.width, s.n, first, count, s.head.zigzag ? 0 : s.head.base, out);
   if (s.head.n_high != 0) add_exceptions(kernels, s, first, count, out);
   if (s.head.zigzag) kernels.unzigzag(out, count);

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "core/base/bytes.h"
@@ -26,11 +27,14 @@ struct StreamHead {
   std::uint32_t base;
 };
 
+struct CodedValues;
+
 // A stream ready to decode; its body is inside the payload.
 struct Stream {
   StreamHead head;
   std::uint32_t n;
   const std::byte* body;
+  const CodedValues* coded;  // null: the body is packed
 };
 
 // Bytes of the body of n values.
@@ -64,10 +68,14 @@ void take_stream_body(Cursor& in, Stream& stream);
 void read_stream(const simd::LevelsKernels& kernels, const Stream& stream, std::size_t first,
                  std::size_t count, std::uint32_t* out);
 
+struct CodedPlan;
+
 // How encoding would store `values`, and at what cost.
 struct StreamPlan {
   std::span<const std::uint32_t> values;
   StreamHead head;
+  bool may_be_delta = false;                   // one that may be told by what it adds to others
+  std::shared_ptr<CodedPlan> coded = nullptr;  // null: packed, by `head`
 
   std::size_t head_bytes() const noexcept;
   std::size_t body_bytes() const noexcept { return stream_body_bytes(head, values.size()); }

@@ -238,9 +238,10 @@ class Emission {
 // The patches of a lane as they are or against what they replace, whichever is smaller.
 StreamPlan plan_patches(const std::vector<std::uint32_t>& values, const std::vector<std::uint32_t>& deltas,
                         std::size_t exception_worth) {
-  const StreamPlan absolute = plan_stream(values, false, exception_worth);
+  StreamPlan absolute = plan_stream(values, false, exception_worth);
   StreamPlan relative = plan_stream(deltas, true, exception_worth);
   relative.head.delta = true;
+  absolute.may_be_delta = relative.may_be_delta = true;
   return relative.bytes() < absolute.bytes() ? relative : absolute;
 }
 
@@ -257,17 +258,18 @@ SegmentPlan plan_emission(const Dictionary& d, const Script& script, std::array<
   }
   if (plan.specials.size() > kMaxSpecials) return {};
   append_scales(d, plan.header);
-  append(plan.header, static_cast<std::uint16_t>(edges[0]));
-  append(plan.header, static_cast<std::uint16_t>(edges[1]));
-  append(plan.header, static_cast<std::uint16_t>(e.insert_levels.size() - d.shape.slots));
-  append(plan.header, static_cast<std::uint16_t>(e.patch_levels.size()));
-  append(plan.header, static_cast<std::uint16_t>(e.known.size()));
-  append(plan.header, static_cast<std::uint16_t>(e.moves.size()));
-  append(plan.header, static_cast<std::uint16_t>(plan.specials.size()));
+  append_number(d, edges[0], plan.header);
+  append_number(d, edges[1], plan.header);
+  append_number(d, e.insert_levels.size() - d.shape.slots, plan.header);
+  append_number(d, e.patch_levels.size(), plan.header);
+  append_number(d, e.known.size(), plan.header);
+  append_number(d, e.moves.size(), plan.header);
+  append_number(d, plan.specials.size(), plan.header);
   append(plan.header, d.lane(0)[d.cells[0]]);
   const auto add = [&](const std::vector<std::uint32_t>& values, bool allow_zigzag) {
     plan.streams.push_back(plan_stream(values, allow_zigzag, d.exception_worth));
   };
+  if (d.coding == Coding::Coded) subtract_in_rows(script.counts, e.slots);
   add(script.counts, false);
   for (const auto* v : {&e.kinds, &e.slots, &e.moves, &e.known}) add(*v, false);
   for (const auto& v : e.inserts) add(v, true);
@@ -354,8 +356,8 @@ SegmentPlan plan_full(const Dictionary& d) {
     }
   }
   append_scales(d, plan.header);
-  append(plan.header, static_cast<std::uint16_t>(n - 1));
-  append(plan.header, static_cast<std::uint16_t>(plan.specials.size()));
+  append_number(d, n - 1, plan.header);
+  append_number(d, plan.specials.size(), plan.header);
   append(plan.header, key[level_of[0]]);
   for (std::size_t i = 0; i < plan.values.size(); ++i) {
     plan.streams.push_back(plan_stream(plan.values[i], i > d.scales.lanes, d.exception_worth));

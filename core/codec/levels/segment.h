@@ -12,6 +12,7 @@
 
 #include "core/base/row_layout.h"
 #include "core/codec/cells.h"
+#include "core/codec/levels/coded.h"
 #include "core/codec/levels/pack.h"
 
 namespace cdd::levels {
@@ -37,6 +38,18 @@ enum class Event : std::uint8_t {
   MoveNew = 7,  // put in at the slot, taken out at a slot of its own
   MoveKnown = 8,
 };
+
+// A number of a header: 16 bits, or in a coded segment 7 bits a byte, low ones first.
+inline std::uint32_t take_number(Cursor& in, Coding coding) {
+  if (coding == Coding::Packed) return in.take<std::uint16_t>();
+  std::uint32_t v = 0;
+  for (unsigned shift = 0;; shift += 7) {
+    const auto byte = in.take<std::uint8_t>();
+    v |= (byte & 0x7fu) << shift;
+    if (v > 0xffff || shift > 14) fail(ErrorCode::Corrupt, "levels: a number of more than 16 bits");
+    if (byte < 0x80) return v;
+  }
+}
 
 // Of a ladder: flags, and limits.
 inline constexpr std::uint8_t kKindBits = 3, kKeepsLast = 4;
@@ -71,12 +84,12 @@ inline std::size_t special_bytes(const Shape& shape) noexcept { return 3 + std::
 
 // The decoders: rows [first, first + count) of a segment of n_rows, or these cells of them if not null;
 // `segment` is without its layout byte.
-void decode_events(const Shape& shape, std::size_t n_rows, Cursor segment, RowRange range, const Cells* cells,
-                   std::byte* out);
-void decode_full(const Shape& shape, std::size_t n_rows, Cursor segment, RowRange range, const Cells* cells,
-                 std::byte* out);
-void decode_ladder(const Shape& shape, std::size_t n_rows, Cursor segment, RowRange range, const Cells* cells,
-                   std::byte* out);
+void decode_events(const Shape& shape, std::size_t n_rows, Cursor segment, Coding coding, RowRange range,
+                   const Cells* cells, std::byte* out);
+void decode_full(const Shape& shape, std::size_t n_rows, Cursor segment, Coding coding, RowRange range,
+                 const Cells* cells, std::byte* out);
+void decode_ladder(const Shape& shape, std::size_t n_rows, Cursor segment, Coding coding, RowRange range,
+                   const Cells* cells, std::byte* out);
 
 // Of `rows` rows the cells, when the entry of a row's slot is ids_of(row)[slot * slot_step] times `stride`
 // bytes from the first one. Returns their end.
@@ -118,6 +131,13 @@ inline std::size_t events_before(const std::uint32_t* counts, std::size_t end_ro
 void apply_specials(const Shape& shape, const std::byte* specials, std::size_t n, std::size_t n_entries,
                     std::byte* entries);
 
+// What sum_in_rows() takes back.
+void subtract_in_rows(const std::vector<std::uint32_t>& counts, std::vector<std::uint32_t>& values);
+// Each of n numbers becomes the sum of those from its row's first one on; counts[i] of them are row i + 1's.
+// `work` has room for n + 1 numbers.
+void sum_in_rows(const std::uint32_t* counts, std::size_t n_counts, std::uint32_t* values, std::size_t n,
+                 std::uint32_t* work);
+
 // Cuts one buffer into arrays of working memory, each with room for a vector behind it.
 class Arena {
  public:
@@ -141,6 +161,7 @@ struct Dictionary {
   Shape shape;
   std::size_t n_rows = 0;
   std::size_t exception_worth = 0;  // of streams: see plan_stream()
+  Coding coding = Coding::Packed;
   std::size_t n_levels = 0;
   std::vector<std::uint32_t> cells;  // n_rows * slots level numbers, in order of first appearance
   // A bit for each cell, a row's in words of their own: set in all of row 0, and where the level is not that
@@ -168,11 +189,12 @@ struct Dictionary {
     }
   }
 };
-Dictionary make_dictionary(const Shape& shape, Bytes rows, std::size_t n_rows, std::size_t exception_worth);
+Dictionary make_dictionary(const Shape& shape, Bytes rows, std::size_t n_rows, std::size_t exception_worth,
+                           Coding coding);
 // The specials of the entries given by their level numbers, in order of entry.
 std::vector<Special> find_specials(const Dictionary& dictionary, std::span<const std::uint32_t> entry_levels);
 
-// A planned segment: its bytes are known before any is written.
+// A planned segment: its bytes are known before any is written, of a coded one a few too many.
 struct SegmentPlan {
   Layout layout = Layout::Events;
   std::size_t work = 0;           // events or entries: what decoding costs beside the rows themselves
@@ -183,6 +205,8 @@ struct SegmentPlan {
 
   std::size_t bytes(const Shape& shape) const noexcept;
 };
+// Codes of its streams instead of widths.
+void code_streams(SegmentPlan& plan);
 // No streams when the rows differ so much that the full layout is better.
 SegmentPlan plan_events(const Dictionary& dictionary);
 // The same, and when rows are not sorted.
@@ -193,6 +217,11 @@ template <class T>
 void append(std::vector<std::byte>& out, T v) {
   const auto* p = as_bytes(&v);
   out.insert(out.end(), p, p + sizeof v);
+}
+inline void append_number(const Dictionary& d, std::size_t v, std::vector<std::byte>& header) {
+  if (d.coding == Coding::Packed) return append(header, static_cast<std::uint16_t>(v));
+  for (; v >= 0x80; v >>= 7) append(header, static_cast<std::uint8_t>(v | 0x80));
+  append(header, static_cast<std::uint8_t>(v));
 }
 inline void append_scales(const Dictionary& d, std::vector<std::byte>& header) {
   for (std::size_t f = 0; f < d.shape.features; ++f) append(header, d.scales.of[f]);

@@ -133,6 +133,33 @@ struct LevelsLadder {
   std::size_t standing_pitch() const { return ladder_pitch(places[0] + gap() + places[1]); }
 };
 
+// Coded streams: values in bins, each the code of its bin and then bits that say where in the bin it is.
+// What the next bits, as many as the longest code has, mean.
+struct CodeEntry {
+  std::uint32_t base;   // of the bin
+  std::uint8_t length;  // bits of the code
+  std::uint8_t width;   // bits behind it, at most 31
+  std::uint8_t bits;    // both
+  std::uint8_t unused;
+};
+static_assert(sizeof(CodeEntry) == 8);
+inline constexpr unsigned kMaxCodeLength = 10;
+
+struct CodeTable {
+  const CodeEntry* entries;  // 2^index_bits
+  unsigned index_bits;       // at most kMaxCodeLength
+  unsigned most_bits;        // of a value
+};
+
+// Values are dealt out to lanes that are read side by side: value i of a stream is in lane i mod kCodeLanes.
+inline constexpr std::size_t kCodeLanes = 4;
+struct CodeLanes {
+  const std::byte* bytes;       // what positions are relative to
+  std::size_t bit[kCodeLanes];  // where each lane is read on, in bits
+  std::size_t end[kCodeLanes];  // and ends
+  std::size_t all_bytes;        // of all lanes; nothing further than 64 behind these is read
+};
+
 struct LevelsKernels {
   // n values of `width` bits (0 to 24), little-endian, plus `base` each (modulo 2^32).
   void (*unpack)(const std::byte* in, unsigned width, std::size_t n, std::uint32_t base, std::uint32_t* out);
@@ -165,6 +192,10 @@ struct LevelsKernels {
   // Rows of entries, each by the doubled ids from ids[starts[states[row]]] on.
   void (*gather_rows)(const LevelsRows& rows, const std::uint16_t* ids, const std::uint32_t* starts,
                       const std::uint32_t* states);
+  // The next n values of a stream, of which the first is in lane 0, and where the lanes are read on then. No
+  // lane is to be read on behind its end. Where one ends too early, it is read on behind that, and values
+  // are anything.
+  void (*read_codes)(const CodeTable& table, CodeLanes& lanes, std::size_t n, std::uint32_t* out);
 };
 
 // A decimal lane's integer times this is its float32, rounded once from double.

@@ -12,6 +12,7 @@
 
 #include <cstring>
 
+#include "core/simd/levels/codes-inl.h"
 #include "core/simd/levels/ladder-inl.h"
 #include "core/simd/levels/state-inl.h"
 
@@ -173,9 +174,9 @@ inline bool ReplayEvents(const LevelsReplay& r) {
 }
 
 inline const LevelsKernels* LevelsKernelsOfTarget() {
-  static constexpr LevelsKernels kKernels{Unpack,       Unzigzag,    PrefixSum, MakeEntries,
-                                          ReplayEvents, Gather,      SumIds,    GatherBlock,
-                                          StartLadder,  LadderBlock, TakeEach,  GatherRows};
+  static constexpr LevelsKernels kKernels{Unpack,   Unzigzag,   PrefixSum,   MakeEntries, ReplayEvents,
+                                          Gather,   SumIds,     GatherBlock, StartLadder, LadderBlock,
+                                          TakeEach, GatherRows, ReadCodes};
   return &kKernels;
 }
 
