@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 
 COLOURS = ("#1f5fa8", "#e08a1e", "#7a7a7a", "#b9b9b9", "#4f9d69", "#a34d7c", "#c9b458")
 OWN = list(CDD)[-1]
-NAMES = {"lob": "books", "series": "series"}
+NAMES = {"lob": "books", "series": "series", "thinned": "thinned book"}
 
 
 def bars(
@@ -90,7 +90,7 @@ def draw_all(folder: Path) -> None:
                 name: {c: of[chunk_rows]["raw"] / of[chunk_rows][c] for c in of[chunk_rows] if c != "raw"}
                 for name, of in sizes.items()
             }
-            path = folder / f"size_{NAMES[kind]}_{chunk_rows}.png"
+            path = folder / f"size_{NAMES[kind].replace(' ', '_')}_{chunk_rows}.png"
             title = f"Ratio in chunks of {chunk_rows} rows ({NAMES[kind]})"
             bars(path, title, "raw by stored bytes (more is better)", list(ratios), columns_of(ratios))
     more = "MB of raw rows a second (more is better)"

@@ -3,8 +3,8 @@
     python3 dev.py bench size [--peers] [--json FILE] [--only NAME] [--rows 100000] [--chunk-rows 64,256]
 
 Records are counted whole, with their headers, hashes and checks; a frame has none of these. The last line
-tells dense bytes by zstd-19's, as geometric means over all numbers of rows: of all books, of aggregated ones, and
-of one of these thinned to a row in 15 seconds.
+tells dense bytes by zstd-19's, as geometric means over all numbers of rows: of all books, of aggregated ones,
+and of one of these thinned to a row in 15 seconds.
 """
 
 import argparse
@@ -60,13 +60,14 @@ def main() -> None:
     figures: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
     for kind in ("lob", "series"):
         for name, array in arrays(kind, only=options.only):
-            figures.setdefault(kind, {})[name] = sizes_of(array[: options.rows], all_chunk_rows, options.peers)
+            figures.setdefault(kind, {})[name] = sizes_of(
+                array[: options.rows], all_chunk_rows, options.peers
+            )
             if name == THINNED:
                 thinned = np.ascontiguousarray(array[: options.rows : 15])
                 sizes = sizes_of(thinned, all_chunk_rows, options.peers)
                 figures.setdefault("thinned", {})[f"{name} / 15"] = sizes
     print(summary(figures))
-    print(against_zstd_19(figures))
     write(options.json, vars(options), figures)
 
 
@@ -117,7 +118,7 @@ def summary(figures: dict[str, dict[str, dict[str, dict[str, float]]]]) -> str:
                 f"zstd-3's, dense {means[2] / means[3]:.2f} times zstd-19's:\n\n"
                 f"{table((what, *columns), [*rows, ['geometric mean', *means]])}\n"
             )
-    return "\n".join(texts)
+    return "\n".join([*texts, against_zstd_19(figures)])
 
 
 def ratios_of(sizes: dict[str, float], columns: Sequence[str]) -> list[float]:
