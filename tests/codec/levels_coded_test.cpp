@@ -293,9 +293,10 @@ TEST(CodedLevels, EveryTargetDecodesTheSame) {
 
 TEST(CodedLevels, Damaged) {
   damage(sorted_book(60, 7, Order::Rising, 1), How::Coded);
-  damage(random_book(90, 20, 3, 1), How::Coded);
-  damage(random_book(60, 11, 6, 2), How::Coded);
-  damage(random_book(9000, 8, 1, 6), How::Coded);
+  damage(random_book(70, 12, 3, 1), How::Coded);
+  const auto steps = make_book<float>(
+      33000, 2, 1, [](auto r, auto j, auto) { return static_cast<float>(100 + j + r / 3000 * (r / 3000)); });
+  damage(steps, How::Coded);
   damage(books().back(), How::Coded);
 }
 
