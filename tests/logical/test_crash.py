@@ -46,7 +46,7 @@ def create(tmp_path: Path, kind: str) -> Path:
 def start(where: Path, first: int, count: int, kind: str) -> "subprocess.Popen[str]":
     command = [sys.executable, "-P", "-c", WRITER, str(where), str(first), str(count), kind]
     quiet = {**os.environ, "ICECHUNK_LOG": "error"}  # it warns on standard output
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=quiet)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=quiet)
 
 
 def whole_blocks(where: Path) -> list[int]:
