@@ -199,4 +199,18 @@ def _is_same_file(a: str, b: str) -> bool:
 def _target(path: Name, output: Name | None, overwrite: bool) -> tuple[str, str, bool]:
     """(source, target, whether the target may be there); through links, which are not to be replaced."""
     source = os.path.realpath(_path(path))
-    return (source, source, True) if output is None else (source, _path(output), overwrite)
+    if output is None:
+        _refuse_superchunk(source)
+        return source, source, True
+    return source, _path(output), overwrite
+
+
+def _refuse_superchunk(path: str) -> None:
+    """A file that a dataset knows by its id would be another one for it. ValueError."""
+    with Reader(path, mmap=False) as reader:
+        meta = reader.user_meta
+    if meta.startswith(b'{"dataset"'):
+        raise ValueError(
+            f"{path} belongs to a dataset, which knows it by its id: change it by "
+            "cdd.dataset.transaction() or python -m cdd compact DATASET, or give an output"
+        )

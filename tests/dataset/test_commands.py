@@ -65,6 +65,17 @@ def test_tag_expire_prune_compact(path: Path) -> None:
     assert cdd("versions", path / "nothing")[0] == 1
 
 
+def test_superchunks_are_not_rewritten_by_themselves(path: Path) -> None:
+    file = path / "data" / "price" / "__1__.cdd"
+    before = file.read_bytes()
+    for arguments in (("compact", file), ("truncate", file, "--rows", 3)):
+        status, text = cdd(*arguments)
+        assert status == 1
+        assert "belongs to a dataset" in text
+    assert file.read_bytes() == before
+    assert cdd("truncate", file, "--rows", 3, "--output", path.parent / "first.cdd")[0] == 0
+
+
 def test_the_example_runs() -> None:
     example = Path(__file__).parent.parent.parent / "examples" / "python" / "dataset.py"
     done = subprocess.run([sys.executable, "-P", str(example)], capture_output=True, text=True, check=False)
