@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from cdd._cdd import FormatError
 from cdd.dataset import ops_of_names
 from cdd.dataset.modifying import modification, row_selection
 from cdd.dataset.options import attribute, attribute_name
@@ -83,7 +84,15 @@ class ChangingColumn:
         if len(rows) == 0:
             return np.empty((0, *self._column.row_shape), self.dtype)
         first, last = int(rows.min()), int(rows.max()) + 1
-        found = read_rows(self._of._session, self._table, self._name, self._column, len(self), first, last)
+        try:
+            found = read_rows(
+                self._of._session, self._table, self._name, self._column, len(self), first, last
+            )
+        except (FileNotFoundError, FormatError):
+            base = self._of._base.number
+            session = self._of._session
+            session.check_kept(base, session.newest(base), base)  # VersionExpiredError, where it was pruned
+            raise
         picked: Array = found[rows - first]
         if not is_one:
             return picked

@@ -144,7 +144,15 @@ class Session:
 
     def newest(self, known: int = -1) -> State:
         """The newest version; `known` is one that is there."""
-        return self.of_record(self.log.record(self.log.head(self.log.hint() if known < 0 else known)))
+        number = self.log.head(self.log.hint() if known < 0 else known)
+        while True:
+            try:
+                return self.of_record(self.log.record(number))
+            except _cdd.FormatError:
+                newer = self.log.head(number)  # it may have expired, and been pruned, since it was found
+                if newer == number:
+                    raise
+                number = newer
 
     def find(self, as_of: AsOf) -> State:
         """The state of a version by its number, tag or time. Raises VersionNotFoundError and

@@ -9,7 +9,13 @@ import pytest
 
 from tests.dataset.search import MUTANTS, SCENARIOS, explore, find_mutant
 
-RARE = ("built-on-unsynced-commit", "no-conflict-check", "opened-without-folder-sync")
+RARE = (
+    "built-on-unsynced-commit",
+    "ghost-not-checked",
+    "no-conflict-check",
+    "opened-without-folder-sync",
+    "pack-not-looked-at-again",
+)
 """Mutants that are found after more states than a change's tests look at."""
 
 

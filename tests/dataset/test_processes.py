@@ -42,7 +42,7 @@ def modify(path: str, number: int, turns: int) -> None:
                     for row in (number, 10):
                         t["n"][row] = t["n"][row] + 1
                 break
-            except datasets.ConflictError:
+            except (datasets.ConflictError, datasets.VersionExpiredError):
                 continue
 
 
