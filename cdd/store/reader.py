@@ -180,6 +180,8 @@ class Reader(AwaitedReader, Opened, ArrayRows):
     def close(self) -> None:
         """Lets go of the store; reads under way in other threads still end well. Again: nothing."""
         self._core.close()
+        if self._path is None:
+            self._source = b""  # a view of the caller's bytes would keep them from being resized
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.closed:
