@@ -318,10 +318,7 @@ def sanitize(options: argparse.Namespace) -> None:
 
 
 def fuzz(options: argparse.Namespace) -> None:
-    if not shutil.which("clang++"):
-        if not distribution():
-            fail("fuzzing takes clang++ with libFuzzer, which is not installed")
-        apt_install(["clang"])
+    fuzzing.need_clang()
     need_core("fuzz")
     fuzzing.fuzz(options.seconds, options.targets)
 

@@ -2,11 +2,13 @@
 
 import os
 import re
+import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from tools.shell import BUILD, ROOT, fail, output, say
+from tools.debian import apt_install, distribution, installed
+from tools.shell import BUILD, ROOT, fail, output, say, version_in
 
 PROGRAM = BUILD / "fuzz" / "cdd_fuzz"
 FOUND = BUILD / "fuzz" / "findings"  # inputs that broke a promise
@@ -14,6 +16,17 @@ GROWN = BUILD / "fuzz" / "corpus"  # inputs that reached something new; kept fro
 # Bytes of an input, MB of one allocation and of all, seconds of one input: beyond them is a finding. The
 # largest block of an index alone has 32 MB.
 LIMITS = ["-max_len=6000", "-malloc_limit_mb=160", "-rss_limit_mb=2048", "-timeout=20"]
+
+
+def need_clang() -> None:
+    """clang++ with libFuzzer and the sanitizers, which Debian has in a package of their own."""
+    if not shutil.which("clang++"):
+        if not distribution():
+            fail("fuzzing takes clang++ with libFuzzer, which is not installed")
+        apt_install(["clang"])
+    runtime = f"libclang-rt-{version_in(output('clang++', '--version'))[0]}-dev"
+    if distribution() and not installed([runtime]):
+        apt_install([runtime])
 
 
 class Result(NamedTuple):
