@@ -116,6 +116,7 @@ NewName::NewName(const std::string& path) : path_(path), target_(followed(path))
   struct stat info {};
   is_taken_ = ::lstat(path.c_str(), &info) == 0;
   has_old_file_ = ::stat(target_.c_str(), &info) == 0;
+  is_taken_ = is_taken_ || has_old_file_;  // somebody may have created it in between
   if (has_old_file_ && S_ISDIR(info.st_mode)) fail_io(EISDIR, path_, "cannot create %s");
   if (has_old_file_ && !S_ISREG(info.st_mode)) fail_io(EINVAL, path_, "%s is not a regular file");
   temporary_ = temporary_beside(target_);

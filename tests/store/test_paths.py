@@ -5,6 +5,7 @@ import os
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Literal
 
@@ -220,3 +221,27 @@ def test_a_file_that_is_replaced_while_it_is_opened(tmp_path: Path, monkeypatch:
     assert not reader.replaced
     cdd.save(path, np.arange(5))
     assert reader.replaced
+
+
+def test_of_several_that_create_a_file_at_once_one_succeeds(tmp_path: Path) -> None:
+    """The others are told that it is there, not that a writer has it."""
+
+    def create(path: Path, together: threading.Barrier, writers: list[cdd.Writer], errors: list[str]) -> None:
+        together.wait()
+        try:
+            writers.append(cdd.open(path, "x"))
+        except OSError as error:
+            errors.append(type(error).__name__)
+
+    for number in range(300):
+        writers: list[cdd.Writer] = []
+        errors: list[str] = []
+        given = (tmp_path / f"{number}.cdd", threading.Barrier(4), writers, errors)
+        threads = [threading.Thread(target=create, args=given) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for writer in writers:
+            writer.close()
+        assert (len(writers), errors) == (1, ["FileExistsError"] * 3)
