@@ -3,7 +3,9 @@
 An origin can look again: load() gives the manifest as it is now. repo.py has the one of icechunk.
 """
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -87,10 +89,20 @@ def find_name(group: Any) -> str:
     return f"{group.path}/{names[0]}" if group.path else names[0]
 
 
+@contextmanager
+def leftovers_passed_over() -> Iterator[None]:
+    """Without zarr's warnings of files that a killed writer left among a group's arrays."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Object at .* is not recognized")
+        yield
+
+
 def names_in(group: Any) -> list[str]:
     """Names of the groups within a group, at any depth, that are logical arrays."""
     names = []
-    for name, inner in group.groups():
+    with leftovers_passed_over():
+        groups = list(group.groups())
+    for name, inner in groups:
         if ATTRIBUTE in inner.attrs.asdict():
             names.append(name)
         else:

@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from cdd.logical.digests import first_difference
 from cdd.logical.errors import LogicalError
 from cdd.logical.manifest import Manifest, read
 from cdd.logical.opening import open
-from cdd.logical.origins import home_of, manifest_of, names_in, open_group
+from cdd.logical.origins import home_of, leftovers_passed_over, manifest_of, names_in, open_group
 
 Progress = Callable[[int, int], None]
 _OWN_NAME = re.compile("m[0-9a-f]{16}")  # as adding.new_name() makes them
@@ -147,8 +146,7 @@ def _orphans(array: Array) -> list[str]:
 
 def _unnamed_arrays(group: Any, manifest: Manifest) -> list[str]:
     used = {member.path for member in manifest.members if member.kind == "zarr"}
-    with warnings.catch_warnings():  # of arrays that a killed writer had only begun
-        warnings.filterwarnings("ignore", message="Object at .* is not recognized")
+    with leftovers_passed_over():
         names = {name for name, _ in group.arrays()}
     folder = _folder_of(group)
     if folder is not None:

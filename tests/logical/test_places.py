@@ -353,3 +353,16 @@ def test_a_transaction_grants_what_it_names(tmp_path: Path) -> None:
     with pytest.raises(logical.MemberError):
         array[:]  # relative paths are looked for in the directories themselves
     assert np.array_equal(logical.open(path, allow=[tmp_path / "place", tmp_path / "data"])[:], BOOKS[:200])
+
+
+@needs_zarr
+def test_what_a_killed_writer_left_beside_arrays_is_passed_over(tmp_path: Path) -> None:
+    """zarr writes zarr.json under a temporary name first; its warning of such a file is no matter of ours."""
+    zarr.create_group(tmp_path / "s.zarr")
+    with logical.transaction(tmp_path / "s.zarr") as t:
+        t.create("a", shape=(0, 3), dtype="i4", grid=(8, 3))
+    for folder in ("s.zarr", "s.zarr/a"):
+        (tmp_path / folder / "zarr.69f6b45888fc44cfa869a0cd603e09fd.partial").write_bytes(b"{")
+    assert logical.open(tmp_path / "s.zarr").shape == (0, 3)
+    assert logical.check(tmp_path / "s.zarr").ok
+    assert logical.prune(tmp_path / "s.zarr") == []
