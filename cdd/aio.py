@@ -207,21 +207,27 @@ async def changes(watch: _cdd.Watch, most_s: float | None) -> None:
             watch.clear()
         return
     loop = asyncio.get_running_loop()
-    event = asyncio.Event()
+    over, changed = asyncio.Event(), asyncio.Event()
+
+    def hear() -> None:
+        changed.set()
+        over.set()
+
+    watches = descriptor >= 0
+    if watches:
+        try:
+            loop.add_reader(descriptor, hear)
+        except NotImplementedError:  # Windows' Proactor watches no descriptor: time alone tells
+            watches = False
+    timer = loop.call_later(step, over.set)
     try:
-        if descriptor < 0:
-            raise NotImplementedError
-        loop.add_reader(descriptor, event.set)
-    except NotImplementedError:
-        await asyncio.sleep(step)
-        return
-    timer = loop.call_later(step, event.set)
-    try:
-        await event.wait()
+        await over.wait()
     finally:
         timer.cancel()
-        loop.remove_reader(descriptor)
-    watch.clear()
+        if watches:
+            loop.remove_reader(descriptor)
+    if changed.is_set():
+        watch.clear()  # else the timer's steps go on growing
 
 
 async def steps(look: Callable[[], Any], watch: _cdd.Watch, timeout: float | None) -> AsyncIterator[Any]:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import cdd
+from cdd import _cdd, aio
 
 
 def rows(first: int, count: int) -> np.ndarray:
@@ -187,5 +188,22 @@ def test_afollow_can_be_cancelled(path: Path) -> None:
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
+
+    asyncio.run(main())
+
+
+def test_an_idle_follower_looks_less_and_less_often(path: Path) -> None:
+    """Steps double while nothing happens, up to 250 ms, and begin anew with an event."""
+
+    async def main() -> None:
+        watch = _cdd.Watch(str(path))
+        for _ in range(6):
+            await aio.changes(watch, None)
+        assert watch.step_ms() == 64
+        if watch.fileno() >= 0:
+            with cdd.open(path, "a", durability="none") as w:
+                w.append(rows(100, 5))
+            await aio.changes(watch, None)
+            assert watch.step_ms() == 1
 
     asyncio.run(main())
