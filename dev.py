@@ -22,6 +22,7 @@ from pathlib import Path
 
 from tools import cross as cross_builds
 from tools import cross_python
+from tools import ecosystem as ecosystems
 from tools import fuzz as fuzzing
 from tools import sanitize as sanitizers
 from tools import wheel as wheels
@@ -55,8 +56,8 @@ HIGHWAY_MIN = (1, 2)
 CMAKE_MIN = (3, 25)
 WHEEL_LIBRARIES = ["libzstd-dev", "liblz4-dev", "librust-blake3-dev", "libxxhash-dev", "libtbb-dev"]
 LIBRARIES = [*WHEEL_LIBRARIES, "libgtest-dev", "zlib1g-dev"]  # the last are the tests' own
-BENCHMARKS = ("all", "csv", "dataset", "gather", "kernels", "keys", "logical", "long", "read", "size")
-BENCHMARKS += ("tiles", "write")
+BENCHMARKS = ("all", "csv", "dataset", "ecosystem", "gather", "kernels", "keys", "logical", "long", "read")
+BENCHMARKS += ("size", "tiles", "write")
 
 # ---------------------------------------------------------------- small things
 
@@ -199,6 +200,12 @@ def test(options: argparse.Namespace) -> None:
     run(VENV_PYTHON, "-P", "-m", "pytest", *options.rest)
 
 
+def ecosystem(options: argparse.Namespace) -> None:
+    need_system()
+    need_package()
+    ecosystems.test(build_wheel, options.rest)
+
+
 def lint(options: argparse.Namespace) -> None:
     need_venv("lint", *(["tidy"] if options.tidy else []))
     tool = VENV_PYTHON.parent
@@ -243,6 +250,8 @@ def bench(options: argparse.Namespace) -> None:
     need_package()
     named = options.rest[:1] and options.rest[0] in BENCHMARKS
     name, *rest = options.rest if named else ["read", *options.rest]
+    if name == "ecosystem":
+        return ecosystems.bench(build_wheel, rest)
     groups = ["peers", "plots"] if name == "all" else ["peers"] if options.peers else []
     if name == "csv":
         name, groups = "csv_text", ["csv_peers"] if options.peers else []
@@ -285,17 +294,8 @@ def sdist(_: argparse.Namespace) -> None:
     folder = ROOT / "dist"
     for old in wheels.glob(folder, ".tar.gz"):
         old.unlink()
-    quietly(
-        VENV_PYTHON,
-        "-m",
-        "build",
-        "--no-isolation",
-        "--skip-dependency-check",
-        "--sdist",
-        "--outdir",
-        folder,
-        ROOT,
-    )
+    how = ("--no-isolation", "--skip-dependency-check", "--sdist", "--outdir")
+    quietly(VENV_PYTHON, "-m", "build", *how, folder, ROOT)
     (path,) = wheels.glob(folder, ".tar.gz")
     say(f"building a wheel from {path.name} alone")
     # The archive is unpacked elsewhere, where CMake would not find .deps by itself.
@@ -341,6 +341,7 @@ def cross(options: argparse.Namespace) -> None:
 COMMANDS = {
     demo: "write a book, read random windows of it, compare with others; or examples/python/NAME.py",
     test: "run the core's tests and the package's; further arguments go to pytest",
+    ecosystem: "test the plug-ins beside torch, dask and all others; further arguments go to pytest",
     bench: "run benchmarks/read.py, or the one named: all (into docs/), gather, kernels, logical, tiles",
     lint: "check formatting, types and the project's rules",
     build: "build the core, its tests and the package",
@@ -380,7 +381,7 @@ def main() -> None:
         "--python", action="store_true", help="aarch64, armhf, mingw: the package in a Python of that machine"
     )
     options, rest = parser.parse_known_args()
-    takes_rest = options.command in ("demo", "test", "bench", "sanitize", "wheel")
+    takes_rest = options.command in ("demo", "test", "ecosystem", "bench", "sanitize", "wheel")
     if rest and not takes_rest and not getattr(options, "python", False):
         parser.error(f"unknown arguments: {' '.join(rest)}")
     options.rest = rest
