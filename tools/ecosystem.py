@@ -2,8 +2,8 @@
 
 In an environment of its own, .venv-ecosystem, with the built wheel, since torch and the like are large and
 nothing else needs them. PyPI's wheel of torch for Linux on x86-64 is the CUDA build. It works without a GPU,
-but loads nearly all of the CUDA libraries that it names, 3 GB, so that there is no small set to install. Where
-pip knows of an index or a folder with CPU builds (PIP_EXTRA_INDEX_URL, PIP_FIND_LINKS), it takes that of the
+but loads nearly all of the CUDA libraries that it names, 3 GB: there is no small set to install. Where pip
+knows of an index or a folder with CPU builds (PIP_EXTRA_INDEX_URL, PIP_FIND_LINKS), it takes that of the
 version in the group `training` by itself, since 2.13.0+cpu comes after 2.13.0: 0.2 GB.
 """
 
