@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 import cdd
-from cdd.dataset import extents as ex
-from cdd.dataset import log as logs
-from cdd.dataset import manifest as manifests
-from cdd.dataset.directory import LocalDirectory
-from cdd.dataset.session import create
-from cdd.dataset.state import ColumnState, State, TableState
+from cdd.dataset.protocol import extents as ex
+from cdd.dataset.protocol import log as logs
+from cdd.dataset.protocol import manifest as manifests
+from cdd.dataset.protocol.directory import LocalDirectory
+from cdd.dataset.protocol.identity import create
+from cdd.dataset.protocol.state import ColumnState, State, TableState
 
 
 def least(work: Callable[[], Any], times: int = 7) -> float:

@@ -195,6 +195,55 @@ def test_module_imports_only_what_its_package_may(path: Path) -> None:
     assert own in ("commands", "__main__") or "commands" not in found
 
 
+# Circles of imports that are to be broken: modules of a line may be in one with each other.
+CIRCLES: tuple[frozenset[str], ...] = (
+    frozenset(f"cdd.logical.{name}" for name in ("adding", "pinning", "transaction", "virtual", "writing")),
+    frozenset(f"cdd.logical.{name}" for name in ("array", "lazy", "opening", "upkeep")),
+    frozenset(f"cdd.store.{name}" for name in ("awaited", "reader")),
+)
+
+
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    """Imports within functions and those of types alone count too: a circle that runs is one to be read."""
+    paths = {module_name(path): path for path in files(".py", folders=("cdd",))}
+    imports: dict[str, set[str]] = {}
+    for name, path in paths.items():
+        found: set[str] = set()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                found |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                parts = {alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+                is_whole = any(part not in paths and key != "_cdd" for key, part in parts.items())
+                found |= {*parts.values(), *([node.module or ""] if is_whole else [])}
+        imports[name] = (found & paths.keys()) - {name}
+
+    def reached(start: str) -> set[str]:
+        seen, waiting = set(), [start]
+        while waiting:
+            new = imports[waiting.pop()] - seen
+            seen |= new
+            waiting += new
+        return seen
+
+    everything = {name: reached(name) for name in paths}
+    circles = {
+        frozenset({name, *(other for other in others if name in everything[other])})
+        for name, others in everything.items()
+        if name in others
+    }
+    assert [sorted(circle) for circle in circles if not any(circle <= known for known in CIRCLES)] == []
+
+
+def test_the_protocol_of_datasets_is_below_the_rest() -> None:
+    for path in (ROOT / "cdd/dataset/protocol").glob("*.py"):
+        assert set(re.findall(r"from cdd\.dataset(?:\.(\w+))? import", path.read_text())) <= {"protocol"}, name_of(path)
+
+
 def has_header(source: Path) -> bool:
     stem = re.sub(r"_(posix|win32)$", "", source.stem)
     return source.with_name(f"{stem}.h").exists()

@@ -21,18 +21,18 @@ columns_of     the columns of a DataFrame or an Arrow table, for append()
 from cdd.dataset.adopting import adopt
 from cdd.dataset.column import Column
 from cdd.dataset.convert import ConvertReport, convert_bcolz
-from cdd.dataset.directory import Directory, LocalDirectory, MemoryDirectory
-from cdd.dataset.errors import (
+from cdd.dataset.frames import columns_of
+from cdd.dataset.opened import Dataset
+from cdd.dataset.opening import open
+from cdd.dataset.protocol.directory import Directory, LocalDirectory, MemoryDirectory
+from cdd.dataset.protocol.errors import (
     ConflictError,
     DatasetError,
     OrderError,
     VersionExpiredError,
     VersionNotFoundError,
 )
-from cdd.dataset.frames import columns_of
-from cdd.dataset.log import Version
-from cdd.dataset.opened import Dataset
-from cdd.dataset.opening import open
+from cdd.dataset.protocol.log import Version
 from cdd.dataset.pruning import PruneReport, expire, prune, tag, untag
 from cdd.dataset.table import Table
 from cdd.dataset.table_writer import TableWriter

@@ -3,45 +3,21 @@
 import os
 import shutil
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from cdd.dataset import extents as ex
-from cdd.dataset import ops
-from cdd.dataset.creating import check_clock
-from cdd.dataset.directory import LocalDirectory, directory_of
-from cdd.dataset.errors import DatasetError, OrderError
-from cdd.dataset.log import Version, version_of
-from cdd.dataset.session import DATASET, Owner, Session, create, read_id
-from cdd.dataset.state import ColumnState, State, TableState, check_new_names, superchunk_path
+from cdd.dataset.incoming import check_clock
+from cdd.dataset.protocol import extents as ex
+from cdd.dataset.protocol import ops
+from cdd.dataset.protocol.directory import LocalDirectory, directory_of
+from cdd.dataset.protocol.errors import OrderError
+from cdd.dataset.protocol.identity import DATASET, Owner, create, read_id
+from cdd.dataset.protocol.log import Version
+from cdd.dataset.protocol.session import Session
+from cdd.dataset.protocol.state import ColumnState, TableState, check_new_names, superchunk_path
 from cdd.store.reader import Reader
-
-
-@dataclass
-class Adopt(ops.Op):
-    """A new table whose columns are whole files."""
-
-    kind: ClassVar[str] = "create"
-    table: str
-    state: TableState
-
-    def apply(self, state: State) -> None:
-        if state.tables.get(self.table, TableState()).columns:
-            raise DatasetError(f"table {self.table!r} has columns already: files are adopted as a new table")
-        check_new_names(state, self.table, list(self.state.columns))
-        state.tables[self.table] = self.state
-
-    def conflicts(self, theirs: ops.Theirs) -> bool:
-        return ops.of_table(theirs, self.table, "create", "columns")
-
-    def as_json(self) -> ops.Theirs:
-        return {"kind": self.kind, "table": self.table}
-
-    def where(self) -> str:
-        return f"table {self.table!r}"
 
 
 def adopt(
@@ -61,8 +37,7 @@ def adopt(
         raise ValueError("adopt takes a file for each column, by name")
     if directory.size(DATASET) is None:
         create(directory)
-    dataset_id = read_id(directory, writes=True)
-    del dataset_id
+    read_id(directory, writes=True)
     owner = Owner(directory)
     session = Session(directory, owner)
     made: list[str] = []
@@ -85,9 +60,9 @@ def adopt(
                     _check_times(name, reader, column)
                 state.columns[name] = column
                 made.append(_link(directory, Path(file), table, name, column))
-        new = session.commit(base, [Adopt(table, state)], message, "adopt")
+        new = session.commit(base, [ops.Create(table, state)], message, "adopt")
         made = []
-        return version_of(session.log.record(new.number))
+        return session.version(new.number)
     finally:
         for path in made if not session.is_uncertain else ():
             directory.delete(path)

@@ -1,17 +1,14 @@
 """Category columns: texts as numbers. The column has a code for each row; hidden tables have the texts, of
 which there are only ever more."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from cdd.dataset import ops
-from cdd.dataset.reading import read_rows
-from cdd.dataset.state import ColumnState, TableState, path_of
+from cdd.dataset.collector import Collector
+from cdd.dataset.protocol.state import ColumnState, TableState, path_of
+from cdd.dataset.tails import TailTable
 from cdd.dtypes import Array
-
-if TYPE_CHECKING:
-    from cdd.dataset.writer import DatasetWriter
 
 BYTES, ENDS = "utf8", "ends"
 
@@ -31,41 +28,32 @@ def texts_of(data: Array, ends: Array) -> list[str]:
 class Categories:
     """The texts of one column, as its writer knows them."""
 
-    def __init__(self, writer: "DatasetWriter", table: str, name: str, column: ColumnState) -> None:
-        from cdd.dataset.table_writer import TableWriter
-
-        self._writer = writer
+    def __init__(self, collector: Collector, table: str, name: str, column: ColumnState) -> None:
         self._name = path_of(table, name)
         self._most = int(np.iinfo(column.dtype).max) + 1
         self._dtype = column.dtype
-        self._tables = hidden_tables(table, name)
-        for hidden in self._tables:
-            writer._tables.setdefault(hidden, TableWriter(writer, hidden, hidden=True))
+        self._bytes, self._ends = (
+            TailTable(collector, hidden, is_hidden=True) for hidden in hidden_tables(table, name)
+        )
         self._known: dict[str, int] | None = None
 
-    def create_ops(self) -> list[ops.Op]:
+    def new_tables(self) -> list[tuple[TailTable, TableState]]:
+        """The hidden tables of a new column, and what they are."""
         self._known = {}
-        found: list[ops.Op] = []
-        for hidden, (key, dtype) in zip(self._tables, ((BYTES, np.uint8), (ENDS, np.uint64)), strict=True):
-            made = TableState(None, "any", {key: ColumnState(np.dtype(dtype), ())}, hidden=True)
-            found += self._writer._tables[hidden].create_ops(made)
-        return found
+        kinds = ((self._bytes, BYTES, np.uint8), (self._ends, ENDS, np.uint64))
+        return [
+            (table, TableState(None, "any", {key: ColumnState(np.dtype(dtype), ())}, hidden=True))
+            for table, key, dtype in kinds
+        ]
 
     def _load(self) -> dict[str, int]:
         """The texts that are there; what a crash left of others is put out of sight."""
-        data, ends = (self._writer._tables[hidden] for hidden in self._tables)
-        for table in (data, ends):
+        for table in (self._bytes, self._ends):
             table.need_tails()
-        found = []
-        for table, key in ((data, BYTES), (ends, ENDS)):
-            state = self._writer._state.table(table._name)
-            found.append(
-                read_rows(self._writer._session, table._name, key, state.columns[key], table._rows, 0)
-            )
-        texts = texts_of(*found)
-        whole = int(found[1][len(texts) - 1]) if texts else 0
-        data.cut_to(whole)
-        ends.cut_to(len(texts))
+        ends = self._ends.read(ENDS)
+        texts = texts_of(self._bytes.read(BYTES), ends)
+        self._bytes.cut_to(int(ends[len(texts) - 1]) if texts else 0)
+        self._ends.cut_to(len(texts))
         return {text: code for code, text in enumerate(texts)}
 
     def codes(self, texts: Array) -> Array:
@@ -83,11 +71,15 @@ class Categories:
             )
         if new:
             encoded = [text.encode() for text in new]
-            data, ends = (self._writer._tables[hidden] for hidden in self._tables)
-            ends_at = np.cumsum([len(text) for text in encoded], dtype=np.uint64) + np.uint64(data.count())
-            data.append({BYTES: np.frombuffer(b"".join(encoded), np.uint8)})
-            data.flush_now()
-            ends.append({ENDS: ends_at})
-            ends.flush_now()
+            for table in (self._bytes, self._ends):
+                table.need_tails()
+            lengths = np.cumsum([len(text) for text in encoded], dtype=np.uint64)
+            ends = lengths + np.uint64(self._bytes.rows)
+            for table, key, rows in (
+                (self._bytes, BYTES, np.frombuffer(b"".join(encoded), np.uint8)),
+                (self._ends, ENDS, ends),
+            ):
+                table.write({key: rows}, len(rows))
+                table.flush_now()
             known.update({text: len(known) + i for i, text in enumerate(new)})
         return np.array([known[text] for text in listed], self._dtype)

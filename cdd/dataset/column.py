@@ -2,21 +2,36 @@
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 
 from cdd import _cdd
-from cdd.dataset import extents as ex
-from cdd.dataset.checking import ColumnReport, verify_column
-from cdd.dataset.state import ColumnState, folder_of, path_of
+from cdd.dataset.checking import ColumnReport, find_wrong
+from cdd.dataset.protocol import extents as ex
+from cdd.dataset.protocol.session import Session
+from cdd.dataset.protocol.state import ColumnState, State, files_of, folder_of, path_of, superchunk_path
 from cdd.dtypes import Array, DType, buffer_dtype, code_of
 from cdd.progress import Progress
 from cdd.store.rows import ArrayRows
 from cdd.store.writer import Writer
 
-if TYPE_CHECKING:
-    from cdd.dataset.opened import Dataset
+
+class Home(Protocol):
+    """What a column, or a table, needs to know of the dataset that it is of."""
+
+    _session: Session
+    _state: State
+    _files: _cdd.Superchunks
+
+    @property
+    def id(self) -> str: ...
+    def __getitem__(self, name: str) -> Any: ...
+    def refresh(self) -> bool: ...
+    def _allowed(self, name: str, state: ColumnState) -> dict[int, str]: ...
+    def _texts(self, table: str, name: str) -> list[str]: ...
+
 
 _BLOCK_BYTES = 16 << 20  # of rows that are iterated over
 
@@ -33,7 +48,7 @@ class Column(ArrayRows):
     _core: _cdd.Column
     _dtype: DType
 
-    def __init__(self, dataset: "Dataset", table: str, name: str, state: ColumnState) -> None:
+    def __init__(self, dataset: Home, table: str, name: str, state: ColumnState) -> None:
         self._dataset = dataset
         self._table = table
         self._key = name
@@ -89,7 +104,9 @@ class Column(ArrayRows):
     @property
     def stored_bytes(self) -> int:
         """Bytes of the superchunks that this version uses, whole."""
-        return self._dataset._stored_bytes(self._table, self._key, self._state)
+        directory = self._dataset._session.directory
+        own = sum(directory.size(path) or 0 for path in files_of(self._table, self._key, self._state))
+        return own + sum(Path(path).stat().st_size for path in self._state.elsewhere.values())
 
     @property
     def superchunks(self) -> int:
@@ -150,7 +167,21 @@ class Column(ArrayRows):
     def verify(self, *, progress: Progress | None = None) -> ColumnReport:
         """Reads every chunk of the superchunks that this version uses, with every check there is, and says
         all that is wrong. `progress(done, superchunks)` is called now and then."""
-        return verify_column(self._dataset, self, progress)
+        extents = ex.seal(self._state.extents, len(self))
+        numbers = sorted(ex.numbers(extents))
+        bad = []
+        directory = self._dataset._session.directory
+        places = self._dataset._allowed(self._full_name, self._state) if directory.is_local else {}
+        for done, number in enumerate(numbers):
+            if progress is not None:
+                progress(done, len(numbers))
+            own = extents[extents[:, ex.NUMBER] == number]
+            path = superchunk_path(self._table, self._key, self._state, number)
+            found = find_wrong(directory, path, places.get(number), own, self._state.dtype, self._row_shape)
+            bad += [f"superchunk {number}, {places.get(number, path)}: {text}" for text in found]
+        if progress is not None:
+            progress(len(numbers), len(numbers))
+        return ColumnReport(self._full_name, len(self), len(numbers), tuple(bad))
 
     def iter_chunks(self) -> Iterator[tuple[int, Array]]:
         """(number of its first row, rows) of blocks of some MB, in order."""
@@ -164,5 +195,5 @@ class Column(ArrayRows):
         return _column_of, (self._dataset, self._full_name)
 
 
-def _column_of(dataset: "Dataset", name: str) -> Any:
+def _column_of(dataset: Home, name: str) -> Any:
     return dataset[name]

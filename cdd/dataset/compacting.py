@@ -1,24 +1,26 @@
-"""Compacting: rows that lie in many small superchunks are written into one, in a commit of its own kind.
+"""Compacting: rows that lie in many small superchunks are written into one, in a commit of its own kind; by a
+transaction, or beside a collector.
 
 Small neighbours are joined by doubling sizes, so that a column has few small superchunks, and a row is
 rewritten as often as sizes double.
 """
 
 import math
-from typing import TYPE_CHECKING, Any
+import warnings
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 
-from cdd.dataset import extents as ex
-from cdd.dataset import ops
-from cdd.dataset.reading import core_of
-from cdd.dataset.session import Session
-from cdd.dataset.state import ColumnState, superchunk_path
-from cdd.dataset.superchunk import new_superchunk
+from cdd._cdd import CddError
+from cdd.dataset.collector import Collector
+from cdd.dataset.protocol import extents as ex
+from cdd.dataset.protocol import ops
+from cdd.dataset.protocol.errors import DatasetError
+from cdd.dataset.protocol.session import Session
+from cdd.dataset.protocol.state import ColumnState, superchunk_path
+from cdd.dataset.superchunk import core_of, new_superchunk
 from cdd.dtypes import Array, buffer_dtype
-
-if TYPE_CHECKING:
-    from cdd.dataset.transaction import Transaction
 
 SMALL = 1 << 20  # stored bytes
 _BLOCK_BYTES = 16 << 20  # of rows that are copied at once
@@ -104,32 +106,79 @@ def write_run(
     return ops.Compact(table, name, start, stop, before, after, new.number + 1), new.path
 
 
-def compact_column(of: "Transaction", table: str, name: str, options: dict[str, Any]) -> int:
-    """Joins what is small in one column, in a transaction; all of it, where there are options."""
-    column = of._state.column(table, name)
-    rows = of._state.table(table).rows
+def runs_to_join(
+    session: Session, table: str, name: str, column: ColumnState, rows: int, most: int, all_of_it: bool
+) -> list[tuple[int, int]]:
+    """Row ranges of a column that are to lie in a superchunk each: what is small, or all that has files."""
     extents = ex.cut(column.extents, 0, rows)
     if ex.is_open(column.extents):
         extents = extents[: len(column.extents) - 1]  # the tail is a collector's
     if len(extents) == 0:
-        return 0
-    sizes = stored_bytes(of._session, table, name, column, extents)
-    whole = [bool(e[ex.FIRST] == 0 and e[ex.NUMBER]) for e in extents]
-    most = of._writer._options.superchunk_bytes
-    runs = small_runs(sizes, whole, most) if not options else [(i, i + 1) for i in range(len(extents))]
+        return []
     ends = [0, *ex.ends(extents).tolist()]
-    is_clock = of._state.table(table).clock == name
-    made = 0
-    for i, j in runs:
-        if options and not extents[i, ex.NUMBER]:
-            continue
-        column = of._state.column(table, name)
-        base = of._base.tables.get(table)
-        least = max(column.next, base.columns[name].next if base and name in base.columns else 1)
+    if all_of_it:
+        return [(ends[i], ends[i + 1]) for i in range(len(extents)) if extents[i, ex.NUMBER]]
+    sizes = stored_bytes(session, table, name, column, extents)
+    whole = [bool(e[ex.FIRST] == 0 and e[ex.NUMBER]) for e in extents]
+    return [(ends[i], ends[j]) for i, j in small_runs(sizes, whole, most)]
+
+
+class Compactor:
+    """Does what it is asked for later. Nothing depends on it: what fails is tried again with the next
+    tail."""
+
+    def __init__(self, writer: Collector) -> None:
+        self._writer = writer
+        self._pool: ThreadPoolExecutor | None = None
+        self._jobs: list[Future[None]] = []
+        self._is_stopped = False
+
+    def ask(self, table: str) -> None:
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="cdd-compact")
+        self._jobs = [job for job in self._jobs if not job.done()]
+        self._jobs.append(self._pool.submit(self._compact, table))
+
+    def wait(self) -> None:
+        """Returns when all is done. Not with the writer's mutex."""
+        for job in self._jobs:
+            job.result()
+
+    def stop(self) -> None:
+        """Nothing more is begun."""
+        self._is_stopped = True
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _compact(self, table: str) -> None:
+        for name in list(self._writer._state.table(table).columns):
+            if self._is_stopped:
+                return
+            try:
+                self._compact_column(table, name)
+            except (CddError, OSError) as error:
+                warnings.warn(f"column {name!r} was not compacted: {error}", RuntimeWarning, stacklevel=1)
+
+    def _compact_column(self, table: str, name: str) -> None:
+        writer = self._writer
+        state = writer._state
+        column = state.column(table, name)
+        extents = column.extents[:-1] if ex.is_open(column.extents) else column.extents
+        if len(extents) == 0:
+            return
+        sizes = stored_bytes(writer._session, table, name, column, extents)
+        first, last = doubling_run(sizes, writer._options.superchunk_bytes)
+        ends = [0, *ex.ends(extents).tolist()]
+        is_clock = state.table(table).clock == name
         op, path = write_run(
-            of._session, of._id, table, name, column, ends[i], ends[j], is_clock, options, least
+            writer._session, writer._id, table, name, column, ends[first], ends[last], is_clock, {}
         )
-        of._files.append(path)
-        of._do(op)
-        made += 1
-    return made
+        with writer._mutex:
+            try:
+                if self._is_stopped:
+                    raise DatasetError("the writer is closed")
+                writer._commit([op], "", "compact")
+            except BaseException:
+                if self._is_stopped or not writer._session.is_uncertain:
+                    writer._directory.delete(path)
+                raise

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from cdd import _cdd
-from cdd.dataset.directory import directory_of
 from cdd.dataset.opening import open as open_dataset
+from cdd.dataset.protocol.directory import directory_of
+from cdd.dataset.transaction import transaction
 from cdd.dtypes import Array, DType
 
 _HEADER = 16
@@ -75,8 +76,6 @@ def convert_bcolz(root: Any, place: Any, *, name: str = "data", **options: Any) 
         if rows == 0:
             w.append({key: np.empty((0, *c.row_shape), c.dtype) for key, c in columns.items()})
         w.commit(f"converted from {folder.name}")
-    from cdd.dataset.transaction import transaction
-
     own = {key: column.attrs for key, column in columns.items() if column.attrs}
     if attrs or own:
         with transaction(place, "attributes of bcolz") as t:

@@ -1,17 +1,15 @@
 """Tables of other libraries in and out: pandas, and whatever speaks the Arrow C stream."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from cdd import arguments, arrow
+from cdd.dataset.column import Column
 from cdd.dtypes import Array
-
-if TYPE_CHECKING:
-    from cdd.dataset.table import Table
 
 _BATCH_BYTES = 16 << 20
 
@@ -74,7 +72,10 @@ def _texts(column: arrow.Column) -> Array:
     return texts
 
 
-def flat_columns(table: "Table", start: int, stop: int, names: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+Columns = Mapping[str, Column]
+
+
+def flat_columns(table: Columns, start: int, stop: int, names: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
     """(name, items) of rows [start, stop): of wider columns each item apart, as "ob.0.1"; texts as such."""
     for name in names:
         column = table[name]
@@ -89,28 +90,32 @@ def flat_columns(table: "Table", start: int, stop: int, names: tuple[str, ...]) 
             yield ".".join([name, *map(str, place)]), rows[(slice(None), *place)]
 
 
-def to_pandas(table: "Table", start: int, stop: int | None, names: tuple[str, ...]) -> Any:
+def to_pandas(table: Columns, clock: str | None, start: int, stop: int | None, names: tuple[str, ...]) -> Any:
     """Table.to_pandas()."""
     pandas = import_module("pandas")
-    first, last, _ = slice(start, stop).indices(len(table))
-    clock = table.clock
+    first, last, _ = slice(start, stop).indices(_rows(table))
     data = dict(flat_columns(table, first, last, tuple(name for name in names if name != clock)))
     index = None if clock is None else pandas.Index(table[clock].read(first, last), name=clock)
     return pandas.DataFrame(data, index=index)
 
 
-def arrow_stream(table: "Table") -> Any:
+def _rows(table: Columns) -> int:
+    return max((len(column) for column in table.values()), default=0)
+
+
+def arrow_stream(table: Columns) -> Any:
     """Table.__arrow_c_stream__()."""
-    names = table.columns
-    row_bytes = sum(max(1, table[name].nbytes) for name in names) // max(1, len(table)) + 1
+    names = tuple(table)
+    rows = _rows(table)
+    row_bytes = sum(max(1, table[name].nbytes) for name in names) // max(1, rows) + 1
     step = max(1, _BATCH_BYTES // row_bytes)
 
     def batch(start: int, stop: int) -> list[arrow.Column]:
         return [_exported(name, items) for name, items in flat_columns(table, start, stop, names)]
 
     def batches() -> Iterator[tuple[int, list[arrow.Column]]]:
-        for start in range(0, len(table), step):
-            stop = min(len(table), start + step)
+        for start in range(0, rows, step):
+            stop = min(rows, start + step)
             yield stop - start, batch(start, stop)
 
     return arrow.stream([arrow.field_of(column) for column in batch(0, 0)], batches())

@@ -1,21 +1,19 @@
 """Nested columns as one: "fees/maker" and "fees/taker" as ds["fees"], rows of a structured dtype."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from cdd import arguments
-from cdd.dataset.flatten import assign, structure
+from cdd.dataset.column import Column
 from cdd.dtypes import Array, DType
-
-if TYPE_CHECKING:
-    from cdd.dataset.table import Table
 
 
 class Group:
     """Columns whose names begin alike. ds[name] gives it; rows are read as a structured array."""
 
-    def __init__(self, table: "Table", lead: str, names: list[str]) -> None:
+    def __init__(self, table: Mapping[str, Column], lead: str, names: list[str]) -> None:
         self._table = table
         self._lead = lead
         self._names = names
@@ -30,7 +28,7 @@ class Group:
 
     @property
     def shape(self) -> tuple[int]:
-        return (len(self._table),)
+        return (len(self),)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -38,7 +36,7 @@ class Group:
         return tuple(self._names)
 
     def __len__(self) -> int:
-        return len(self._table)
+        return len(self._table[self._names[0]])
 
     def __getitem__(self, key: Any) -> Any:
         """Rows by number, slice, or array of numbers or bools."""
@@ -64,7 +62,31 @@ class Group:
         return f"<cdd.dataset.Group {name!r}, {len(self)} rows of {arguments.shown(self.dtype)}>"
 
 
-def group_of(table: "Table", name: str) -> Group | None:
+def group_of(columns: Mapping[str, Column], name: str) -> Group | None:
     """The columns below a name; None where there are none."""
-    names = [column for column in table.columns if column.startswith(f"{name}/")]
-    return Group(table, f"{name}/", names) if names else None
+    names = [column for column in columns if column.startswith(f"{name}/")]
+    return Group(columns, f"{name}/", names) if names else None
+
+
+def structure(
+    names: list[str], lead: str, dtypes: dict[str, DType], shapes: dict[str, tuple[int, ...]]
+) -> DType:
+    """The structured dtype of the columns below `lead`."""
+    fields: dict[str, list[str]] = {}
+    for name in names:
+        fields.setdefault(name[len(lead) :].split("/", 1)[0], []).append(name)
+    made = []
+    for field, below in fields.items():
+        if below == [f"{lead}{field}"]:
+            made.append((field, dtypes[below[0]], shapes[below[0]]))
+        else:
+            made.append((field, structure(below, f"{lead}{field}/", dtypes, shapes), ()))
+    return np.dtype(made)
+
+
+def assign(out: Array, name: str, lead: str, rows: Any) -> None:
+    """Puts the rows of one column into its field of a structured array."""
+    view = out
+    for field in name[len(lead) :].split("/"):
+        view = view[field]
+    view[...] = rows

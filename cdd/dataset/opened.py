@@ -7,22 +7,17 @@ from types import TracebackType
 from typing import Any, Self
 
 from cdd import _cdd, arguments
-from cdd.dataset import extents as ex
 from cdd.dataset.category import BYTES, ENDS, hidden_tables, texts_of
-from cdd.dataset.checking import DatasetReport, verify
+from cdd.dataset.checking import DatasetReport
 from cdd.dataset.column import Column
-from cdd.dataset.directory import Directory, LocalDirectory
-from cdd.dataset.errors import DatasetError
-from cdd.dataset.log import Version, version_of
 from cdd.dataset.nested import group_of
-from cdd.dataset.session import Session, read_id
-from cdd.dataset.state import (
-    ColumnState,
-    State,
-    files_of,
-    locate,
-    path_of,
-)
+from cdd.dataset.protocol import extents as ex
+from cdd.dataset.protocol.directory import Directory, LocalDirectory, directory_of
+from cdd.dataset.protocol.errors import DatasetError
+from cdd.dataset.protocol.identity import read_id
+from cdd.dataset.protocol.log import Version
+from cdd.dataset.protocol.session import Session
+from cdd.dataset.protocol.state import ColumnState, State, locate, path_of
 from cdd.dataset.table import Table
 from cdd.progress import Progress
 
@@ -46,7 +41,6 @@ class Dataset(Table):
         max_chunk_bytes: int = 1 << 31,
         allow: Sequence[str | os.PathLike[str]] = (),
     ) -> None:
-        from cdd.dataset.directory import directory_of
 
         arguments.size("max_open", max_open, 1, 1 << 30)
         super().__init__(self, "")
@@ -133,7 +127,7 @@ class Dataset(Table):
             raise TypeError(f"a column is asked for by its name, not by {arguments.shown(name)}")
         if name in self._columns:
             return self._columns[name]
-        if (group := group_of(self, name)) is not None:
+        if (group := group_of(self._columns, name)) is not None:
             return group
         table, column = locate(self._state, name)
         view = self if not table else self._tables[table]
@@ -150,7 +144,7 @@ class Dataset(Table):
     @property
     def version(self) -> Version:
         """The version that it shows."""
-        return version_of(self._session.log.record(self._state.number))
+        return self._session.version(self._state.number)
 
     @property
     def id(self) -> str:
@@ -170,22 +164,26 @@ class Dataset(Table):
 
     def versions(self, last: int | None = 20) -> list[Version]:
         """The newest `last` versions that are kept, the newest first; None: all of them."""
-        from cdd.dataset.history import versions
-
-        return versions(self._session, last)
+        return self._session.versions(last)
 
     def changes(self, since: Any) -> list[dict[str, Any]]:
         """What was done between version `since` and the one that it shows: the operations in order, each a
         dict with its version, kind, table, column and row ranges where it has them."""
-        from cdd.dataset.history import changes
-
-        return changes(self._session, since, self._state)
+        return self._session.changes(since, self._state)
 
     def verify(self, *, progress: Progress | None = None) -> DatasetReport:
         """Reads every chunk of every superchunk that this version uses, with every check there is, and says
         all that is wrong. `progress(done, columns)` is called now and then."""
         self._need_open()
-        return verify(self, progress)
+        columns = [column for view in (self, *self._tables.values()) for column in view._columns.values()]
+        reports = []
+        for done, column in enumerate(columns):
+            if progress is not None:
+                progress(done, len(columns))
+            reports.append(column.verify())
+        if progress is not None:
+            progress(len(columns), len(columns))
+        return DatasetReport(self._session.directory.name, self._state.number, tuple(reports))
 
     # ------------------------------------------------------------ files
 
@@ -208,11 +206,6 @@ class Dataset(Table):
                 )
             found[number] = str(path)
         return found
-
-    def _stored_bytes(self, table: str, name: str, state: ColumnState) -> int:
-        directory = self._session.directory
-        own = sum(directory.size(path) or 0 for path in files_of(table, name, state))
-        return own + sum(Path(path).stat().st_size for path in state.elsewhere.values())
 
     # ------------------------------------------------------------ the end
 

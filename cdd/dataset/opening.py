@@ -4,10 +4,10 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, overload
 
-from cdd.dataset.directory import Directory, directory_of
 from cdd.dataset.opened import Dataset
 from cdd.dataset.options import options_of
-from cdd.dataset.session import DATASET, create
+from cdd.dataset.protocol.directory import Directory, directory_of
+from cdd.dataset.protocol.identity import DATASET, clear, create
 from cdd.dataset.writer import DatasetWriter
 
 Place = str | os.PathLike[str] | Directory
@@ -113,8 +113,6 @@ def open(place: Any, mode: str = "r", **options: Any) -> Dataset | DatasetWriter
     if mode == "x" and is_there:
         raise FileExistsError(17, "there is a dataset already", directory.name)
     if mode == "w" or not is_there:
-        from cdd.dataset.clearing import clear
-
         clear(directory)
         create(directory)
     return DatasetWriter(directory, checked)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cdd import arguments
-from cdd.dataset.state import ORDERS
+from cdd.dataset.protocol.state import ORDERS
 
 _COLUMN = (
     "codec",

@@ -6,20 +6,24 @@ the file, it goes.
 """
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from cdd import _cdd, arguments
-from cdd.dataset import manifest as manifests
-from cdd.dataset.directory import Directory, directory_of
-from cdd.dataset.log import Version, pack_of, record_path, version_of
-from cdd.dataset.ops import Op
-from cdd.dataset.ops_of_names import Expire, Tag
 from cdd.dataset.options import duration
-from cdd.dataset.session import Owner, Session, owner_path, read_id
-from cdd.dataset.state import State, files_of
+from cdd.dataset.protocol import manifest as manifests
+from cdd.dataset.protocol.directory import Directory, directory_of
+from cdd.dataset.protocol.identity import Owner, forget_owners, owner_path, read_id
+from cdd.dataset.protocol.log import Version, pack_of, record_path
+from cdd.dataset.protocol.ops import Op
+from cdd.dataset.protocol.ops_of_names import Expire, Tag
+from cdd.dataset.protocol.session import Session
+from cdd.dataset.protocol.state import State, files_of
+
+NOTES = "meta/pruned"
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,8 @@ def expire(place: Any, keep: int | None = None, older_than: Any = None, message:
         raise ValueError("expire takes keep=, older_than=, or both")
     directory = directory_of(place)
     read_id(directory, writes=True)
-    with _Writing(directory) as session:
+    with Owner(directory) as owner:
+        session = Session(directory, owner)
         head = session.newest()
         floor = head.number
         if keep is not None:
@@ -60,7 +65,7 @@ def expire(place: Any, keep: int | None = None, older_than: Any = None, message:
         if seconds is not None:
             now = int(np.datetime64("now", "ns").astype(np.int64))
             floor = min(floor, session.log.at_time(now - seconds * 10**9, head.number) + 1)
-        return _commit(session, head, [Expire(max(floor, head.floor))], message)
+        return _commit(session, head, Expire(max(floor, head.floor)), message)
 
 
 def tag(place: Any, name: str, version: Any = None) -> Version:
@@ -70,103 +75,122 @@ def tag(place: Any, name: str, version: Any = None) -> Version:
     """
     directory = directory_of(place)
     read_id(directory, writes=True)
-    with _Writing(directory) as session:
+    with Owner(directory) as owner:
+        session = Session(directory, owner)
         head = session.newest()
         number = head.number if version is None else session.find(version).number
-        return _commit(session, head, [Tag(arguments.text("name", name), number)], "")
+        return _commit(session, head, Tag(arguments.text("name", name), number))
 
 
 def untag(place: Any, name: str) -> Version:
     """Takes the name of a version away. Raises DatasetError where there is none."""
     directory = directory_of(place)
     read_id(directory, writes=True)
-    with _Writing(directory) as session:
-        return _commit(session, session.newest(), [Tag(arguments.text("name", name), None)], "")
+    with Owner(directory) as owner:
+        session = Session(directory, owner)
+        return _commit(session, session.newest(), Tag(arguments.text("name", name), None))
 
 
-def _commit(session: Session, head: State, ops: list[Op], message: str) -> Version:
-    new = session.commit(head, ops, message)
-    return version_of(session.log.record(new.number))
-
-
-class _Writing:
-    """A session with the lock of a writer."""
-
-    def __init__(self, directory: Directory) -> None:
-        self._owner = Owner(directory)
-        self._directory = directory
-
-    def __enter__(self) -> Session:
-        self._owner.need()
-        return Session(self._directory, self._owner)
-
-    def __exit__(self, *error: object) -> None:
-        self._owner.release()
+def _commit(session: Session, head: State, op: Op, message: str = "") -> Version:
+    return session.version(session.commit(head, [op], message).number)
 
 
 def prune(place: Any, *, orphans: bool = False) -> PruneReport:
     """Deletes files that only expired versions needed, and packs old records of the log.
 
-    orphans=True also looks through all folders for files that no version ever had, which killed writers
-    leave. Readers, collectors and transactions may go on meanwhile. Files are deleted for good.
+    Its work is that of what expired since the last time, and of what tags still hold. orphans=True looks
+    through all folders instead, also for files that no version ever had, which killed writers leave. Readers,
+    collectors and transactions may go on meanwhile. Files are deleted for good.
     """
     directory = directory_of(place)
     dataset_id = read_id(directory, writes=True)
     session = Session(directory)
     head = session.newest()
     session.log.pack(head.number)
-    found = _listed(session) if orphans else _dropped(session, head)
-    deleted, freed, kept = [], 0, 0
+    until = head.floor
+    found = _listed(session) if orphans else _dropped(session, until)
+    needed = _Needed(session, every_version=orphans)
+    deleted, freed, kept = [], 0, []
     for path in sorted(found):
         size = directory.size(path)
         if size is None:
             continue
-        if _is_owned(directory, path, dataset_id):
-            kept += 1
-            continue
-        head = session.newest(head.number)
-        if path in needed_files(session, head):
-            kept += 1
-            continue
-        directory.delete(path)
-        deleted.append(path)
-        freed += size
-    _forget_writers(directory)
-    return PruneReport(directory.name, tuple(deleted), freed, kept)
+        if not _is_owned(directory, path, dataset_id):
+            head = session.newest(head.number)
+            if path not in needed.files(head):
+                directory.delete(path)
+                deleted.append(path)
+                freed += size
+                continue
+        kept.append(path)
+    if not orphans and until:
+        _write_notes(session, until, kept)
+    forget_owners(directory)
+    return PruneReport(directory.name, tuple(deleted), freed, len(kept))
 
 
-def _kept_versions(head: State) -> set[int]:
-    return {*range(max(head.floor, 1), head.number + 1), *head.tags.values()}
+class _Needed:
+    """The files of versions that are kept. Files that a version dropped are in no later one: of those only
+    versions with a tag are asked, beside the oldest and the newest that is kept."""
 
+    def __init__(self, session: Session, every_version: bool) -> None:
+        self._session = session
+        self._every_version = every_version
+        self._manifests: dict[int, str] = {}  # of versions
+        self._files: dict[str, set[str]] = {}  # of manifests
+        self._found: tuple[str, set[str]] | None = None  # of the last head that was asked for
 
-def needed_files(session: Session, head: State) -> set[str]:
-    """Every file of a version that is kept. Versions with one manifest are looked at once."""
-    known: dict[str, set[str]] = session.__dict__.setdefault("_needed", {})
-    needed: set[str] = set()
-    seen = session.__dict__.setdefault("_manifest_of", {})
-    for number in _kept_versions(head):
-        if number not in seen:
-            seen[number] = session.log.record(number)["manifest"] if number else ""
-        write_id = seen[number]
-        if write_id and write_id not in known:
-            state = manifests.read_manifest(session.directory, write_id)
+    def files(self, head: State) -> set[str]:
+        if self._found is None or self._found[0] != head.id:
+            first = max(head.floor, 1)
+            kept = range(first, head.number + 1) if self._every_version else (first, head.number)
+            needed: set[str] = set()
+            for write_id in {self._manifest_of(number) for number in {*kept, *head.tags.values()}}:
+                needed |= self._files_of(write_id)
+            self._found = head.id, needed
+        return self._found[1]
+
+    def _manifest_of(self, number: int) -> str:
+        if number not in self._manifests:
+            self._manifests[number] = self._session.log.record(number)["manifest"]
+        return self._manifests[number]
+
+    def _files_of(self, write_id: str) -> set[str]:
+        if write_id and write_id not in self._files:
             files = {manifests.manifest_path(write_id)}
-            for name, table in state.tables.items():
+            for name, table in manifests.read_manifest(self._session.directory, write_id).tables.items():
                 for key, column in table.columns.items():
                     files |= files_of(name, key, column)
                     files |= {manifests.page_path(page[0]) for page in column.pages}
-            known[write_id] = files
-        needed |= known.get(write_id, set())
-    return needed
+            self._files[write_id] = files
+        return self._files.get(write_id, set())
 
 
-def _dropped(session: Session, head: State) -> set[str]:
-    """What versions took out of use that are built on expired ones; what tags still hold is looked at again
-    each time."""
-    found: set[str] = set()
-    for number in range(1, head.floor + 1):
+def _dropped(session: Session, until: int) -> set[str]:
+    """What versions took out of use that are built on expired ones, and what was left the last time."""
+    done, found = _read_notes(session)
+    for number in range(done + 1, until + 1):
         found |= set(session.log.record(number)["dropped"])
     return found
+
+
+def _read_notes(session: Session) -> tuple[int, set[str]]:
+    """Up to which version files were looked at, and those that were left. Nothing depends on it: without
+    notes, or with those of another history, all is looked at again."""
+    try:
+        notes = json.loads(session.directory.read(NOTES))
+        until, version_id, kept = notes["until"], notes["id"], notes["kept"]
+        if session.log.record(until)["id"] == version_id and all(isinstance(path, str) for path in kept):
+            return until, set(kept)
+    except (FileNotFoundError, _cdd.CddError, ValueError, KeyError, TypeError):
+        pass
+    return 0, set()
+
+
+def _write_notes(session: Session, until: int, kept: list[str]) -> None:
+    notes = {"until": until, "id": session.log.record(until)["id"], "kept": kept}
+    with suppress(OSError):
+        session.directory.put_hint(NOTES, json.dumps(notes).encode())
 
 
 def _listed(session: Session) -> set[str]:
@@ -209,12 +233,3 @@ def _is_owned(directory: Directory, path: str, dataset_id: str) -> bool:
     except (_cdd.CddError, ValueError, KeyError, TypeError):
         return not path.rpartition("/")[2].startswith("__")  # a killed writer left it before it was a store
     return own_id != dataset_id or directory.is_locked(owner_path(str(owner)))
-
-
-def _forget_writers(directory: Directory) -> None:
-    """Names of writers that are dead."""
-    for owner in directory.list("meta/writers"):
-        lock = directory.lock(owner_path(owner))
-        if lock is not None:
-            directory.delete(owner_path(owner))
-            lock.close()

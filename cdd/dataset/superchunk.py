@@ -1,12 +1,16 @@
-"""Superchunks that are about to be written: numbered files of one column."""
+"""Superchunks of one column: new ones, and for those who write, rows of those that are there."""
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from cdd.dataset.session import Session
-from cdd.dataset.state import ColumnState, path_of, superchunk_path
+import numpy as np
+
+from cdd import _cdd
+from cdd.dataset.protocol import extents as ex
+from cdd.dataset.protocol.session import Session
+from cdd.dataset.protocol.state import ColumnState, folder_of, path_of, superchunk_path
+from cdd.dtypes import Array, buffer_dtype, code_of
 from cdd.store.writer import Writer
 
 
@@ -53,10 +57,38 @@ def new_superchunk(
     return NewSuperchunk(number, path, bytes.fromhex(writer.id), writer)
 
 
-def owner_of(open_meta: Callable[[], bytes]) -> dict[str, Any]:
-    """What a superchunk says of itself; empty where it says nothing."""
+def core_of(session: Session, table: str, name: str, column: ColumnState, rows: int) -> _cdd.Column:
+    """The column's rows, without the face of an array."""
+    directory = session.directory
+    places: dict[int, Any] = dict(column.elsewhere)
+    prefix = f"{directory.name}/{folder_of(table, name, column)}/__"
+    if directory.is_local:
+        prefix = str(directory.store(f"{folder_of(table, name, column)}/__"))
+    else:
+        for number in ex.numbers(column.extents):
+            places[number] = directory.store(superchunk_path(table, name, column, number))
+    files = _cdd.Superchunks({"mmap": False}, 64)
+    layout = code_of(column.dtype), column.row_shape
+    core = _cdd.Column(path_of(table, name), layout, prefix, files)
+    core.set(np.ascontiguousarray(column.extents), places, rows)
+    return core
+
+
+def read_rows(
+    session: Session,
+    table: str,
+    name: str,
+    column: ColumnState,
+    rows: int,
+    start: int,
+    stop: int | None = None,
+) -> Array:
+    """Rows [start, stop) of the first `rows` of a column."""
+    core = core_of(session, table, name, column, rows)
     try:
-        found = json.loads(open_meta())
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) and isinstance(found.get("dataset"), str) else {}
+        last = rows if stop is None else stop
+        out = np.empty((last - start, *column.row_shape), buffer_dtype(column.dtype))
+        core.read_into(start, last, out)
+    finally:
+        core.close()
+    return out.view(column.dtype)

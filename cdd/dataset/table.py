@@ -1,21 +1,19 @@
 """A table of a dataset: columns with as many rows, and the look-ups by its clock."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy.typing as npt
 
 from cdd import arguments
-from cdd.dataset.column import Column
-from cdd.dataset.errors import DatasetError
+from cdd.dataset.column import Column, Home
+from cdd.dataset.frames import arrow_stream, to_pandas
 from cdd.dataset.nested import group_of
-from cdd.dataset.state import TableState, shown_names
+from cdd.dataset.protocol.errors import DatasetError
+from cdd.dataset.protocol.state import TableState, shown_names
 from cdd.dataset.times import asof, at, between
 from cdd.dataset.windows import read_windows
 from cdd.dtypes import Array
-
-if TYPE_CHECKING:
-    from cdd.dataset.opened import Dataset
 
 
 class Table:
@@ -24,7 +22,7 @@ class Table:
     table[name] is a Column, len(table) its rows. at(), between() and asof() look times up in the clock.
     """
 
-    def __init__(self, dataset: "Dataset", name: str) -> None:
+    def __init__(self, dataset: Home, name: str) -> None:
         self._dataset = dataset
         self._table_name = name
         self._columns: dict[str, Column] = {}
@@ -70,7 +68,7 @@ class Table:
         found = self._columns.get(name)
         if found is not None:
             return found
-        group = group_of(self, name)
+        group = group_of(self._columns, name)
         if group is not None:
             return group
         raise KeyError(f"there is no column {name!r}: {shown_names(self._columns)}")
@@ -91,16 +89,13 @@ class Table:
     ) -> Any:
         """Rows [start, stop) as a pandas DataFrame whose index is the clock. Of wider columns each item is a
         column of its own, named "ob.0.1"; texts are texts."""
-        from cdd.dataset.frames import to_pandas
-
-        return to_pandas(self, start, stop, self._chosen(columns))
+        clock = self.clock if self.clock in self._columns else None
+        return to_pandas(self._columns, clock, start, stop, self._chosen(columns))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
         """All rows for pyarrow.table(ds), polars.from_arrow(ds) and others, in batches of some MB that are
         read as they are asked for; columns as in to_pandas()."""
-        from cdd.dataset.frames import arrow_stream
-
-        return arrow_stream(self)
+        return arrow_stream(self._columns)
 
     def read_windows(
         self,
@@ -116,15 +111,20 @@ class Table:
         columns are read by file and chunk, by as many threads as set_threads() allows. Errors as
         Reader.read_windows.
         """
-        return read_windows(self, starts, rows, self._chosen(columns), out or {})
+        shown = {name: self._columns[name] for name in self._chosen(columns)}
+        return read_windows(shown, len(self), starts, rows, out or {})
 
     def _chosen(self, columns: Sequence[str] | None) -> tuple[str, ...]:
         if columns is None:
             return tuple(self._columns)
         names = (columns,) if isinstance(columns, str) else tuple(columns)
+        found: list[str] = []
         for name in names:
-            self[name]
-        return names
+            group = group_of(self._columns, name) if name not in self._columns else None
+            if group is None:
+                self[name]
+            found += [name] if group is None else group.columns
+        return tuple(found)
 
     # ------------------------------------------------------------ time
 
@@ -133,6 +133,8 @@ class Table:
         if clock is None:
             name = f"table {self._table_name!r}" if self._table_name else "this dataset"
             raise DatasetError(f"{name} has no clock, so times cannot be looked up in it")
+        if clock not in self._columns:
+            raise DatasetError(f"the clock {clock!r} is none of the columns that were opened: {self.columns}")
         return self._columns[clock]
 
     def at(self, time: Any, side: str = "left") -> Any:
@@ -141,11 +143,11 @@ class Table:
         side="right": of the first time that is not earlier. Raises IndexError where there is no such row,
         DatasetError for a table without a clock, and ValueError for a time that its unit cannot hold.
         """
-        return at(self, time, side)
+        return at(self._clock_column(), time, side)
 
     def between(self, start: Any, stop: Any) -> slice:
         """The rows with start <= time < stop, as a slice; None is an open end."""
-        return between(self, start, stop)
+        return between(self._clock_column(), start, stop)
 
     def asof(
         self,
@@ -169,4 +171,11 @@ class Table:
         units are compared exactly. Raises DatasetError without clocks, TypeError for clocks that do not
         compare.
         """
-        return asof(self, other, start, stop, direction, tolerance, exact)
+        theirs = self._other(other)._clock_column()
+        return asof(self._clock_column(), theirs, start, stop, direction, tolerance, exact)
+
+    def _other(self, other: "str | Table") -> "Table":
+        found = self._dataset[other] if isinstance(other, str) else other
+        if not isinstance(found, Table):
+            raise TypeError(f"asof joins another table, {arguments.shown(other)} is none")
+        return found

@@ -1,30 +1,26 @@
 """Looking rows up by time, and joining tables by it."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from cdd import _cdd, arguments
 from cdd.dtypes import Array, DType
-from cdd.store.rows import exact_items
-
-if TYPE_CHECKING:
-    from cdd.dataset.table import Table
+from cdd.store.rows import ArrayRows, exact_items
 
 _UNITS = {"W": 604800 * 10**18, "D": 86400 * 10**18, "h": 3600 * 10**18, "m": 60 * 10**18, "s": 10**18}
 _UNITS |= {"ms": 10**15, "us": 10**12, "ns": 10**9, "ps": 10**6, "fs": 1000, "as": 1}
 
 
-def at(table: "Table", time: Any, side: str) -> Any:
+def at(column: ArrayRows, time: Any, side: str) -> Any:
     """Table.at()."""
     if side not in ("left", "right"):
         raise ValueError(f'side is "left" or "right", not {side!r}')
-    column = table._clock_column()
     is_left = side == "left"
     times = _ticks(column.dtype, time, up=not is_left)
     found = column.searchsorted(times, "right" if is_left else "left")
     rows = np.asarray(found) - (1 if is_left else 0)
-    outside = (rows < 0) | (rows >= len(table))
+    outside = (rows < 0) | (rows >= len(column))
     if outside.any():
         lost = np.asarray(times)[outside].flat[0]
         what = "not later" if is_left else "not earlier"
@@ -32,10 +28,9 @@ def at(table: "Table", time: Any, side: str) -> Any:
     return int(rows[()]) if rows.ndim == 0 else rows
 
 
-def between(table: "Table", start: Any, stop: Any) -> slice:
+def between(column: ArrayRows, start: Any, stop: Any) -> slice:
     """Table.between()."""
-    column = table._clock_column()
-    ends = [0, len(table)]
+    ends = [0, len(column)]
     for i, time in enumerate((start, stop)):
         if time is not None:
             ends[i] = int(column.searchsorted(_ticks(column.dtype, time, up=True)))
@@ -83,19 +78,15 @@ def common_factors(left: DType, right: DType) -> tuple[int, int]:
 
 
 def asof(
-    table: "Table",
-    other: "str | Table",
+    mine: ArrayRows,
+    theirs: ArrayRows,
     start: int,
     stop: int | None,
     direction: str,
     tolerance: Any,
     exact: bool,
 ) -> Array:
-    """Table.asof()."""
-    right = table._dataset[other] if isinstance(other, str) else other
-    if not hasattr(right, "_clock_column"):
-        raise TypeError(f"asof joins another table, {arguments.shown(other)} is none")
-    mine, theirs = table._clock_column(), right._clock_column()
+    """Table.asof(), by the clocks of the two."""
     left_factor, right_factor = common_factors(mine.dtype, theirs.dtype)
     first, last = mine._bounds(start, stop)
     out = np.empty(last - first, np.int64)

@@ -1,17 +1,16 @@
 """Windows of several columns in one call."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from cdd import _cdd, arguments
+from cdd.dataset.column import Column
 from cdd.dtypes import Array
 from cdd.indexing import row_numbers
 from cdd.out import out_buffer
-
-if TYPE_CHECKING:
-    from cdd.dataset.table import Table
 
 
 def window_starts(starts: npt.ArrayLike, rows: Any, length: int) -> tuple[Array, int]:
@@ -30,17 +29,22 @@ def window_starts(starts: npt.ArrayLike, rows: Any, length: int) -> tuple[Array,
 
 
 def read_windows(
-    table: "Table", starts: npt.ArrayLike, rows: int, names: tuple[str, ...], out: dict[str, Any]
+    columns: Mapping[str, Column],
+    length: int,
+    starts: npt.ArrayLike,
+    rows: int,
+    out: dict[str, Any],
 ) -> dict[str, Any]:
     """Table.read_windows()."""
-    unknown = [name for name in out if name not in names]
+    unknown = [name for name in out if name not in columns]
     if unknown:
-        raise KeyError(f"out has {unknown[0]!r}, which is not one of the columns that are read: {names}")
-    numbers, count = window_starts(starts, rows, len(table))
+        raise KeyError(
+            f"out has {unknown[0]!r}, which is not one of the columns that are read: {tuple(columns)}"
+        )
+    numbers, count = window_starts(starts, rows, length)
     requests: list[tuple[Any, ...]] = []
     results: dict[str, Any] = {}
-    for name in names:
-        column = table[name]
+    for name, column in columns.items():
         if name in out:
             results[name] = out[name]
             block = out_buffer(out[name], column.dtype)

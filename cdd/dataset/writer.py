@@ -1,28 +1,24 @@
 """Collecting: rows of all columns of a table are appended together, flushed, and committed as versions."""
 
-import os
-import threading
 import time
 import warnings
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Self
 
 import numpy.typing as npt
 
 from cdd import arguments
-from cdd.dataset import ops, ops_of_names
-from cdd.dataset.compactor import Compactor
-from cdd.dataset.directory import Directory
-from cdd.dataset.log import Version, version_of
+from cdd.dataset.collector import Collector
+from cdd.dataset.compacting import Compactor
 from cdd.dataset.options import Options
-from cdd.dataset.session import Owner, Session, read_id
-from cdd.dataset.state import State
+from cdd.dataset.protocol import ops_of_names
+from cdd.dataset.protocol.directory import Directory
+from cdd.dataset.protocol.log import Version
 from cdd.dataset.table_writer import TableWriter
 
 
-class DatasetWriter:
+class DatasetWriter(Collector):
     """Appends to a dataset. cdd.dataset.open(place, "w" | "x" | "a") makes one and documents the options.
 
     w.append(time=t, book=b) takes the same number of rows of every column; w["trades"] is another table.
@@ -31,20 +27,9 @@ class DatasetWriter:
     """
 
     def __init__(self, directory: Directory, options: Options) -> None:
-        self._directory = directory
-        self._options = options
-        self._id = read_id(directory, writes=True)
-        self._owner = Owner(directory)
-        self._owner.need()  # who removes the dataset looks for it
-        self._session = Session(directory, self._owner)
-        self._state = State()
+        super().__init__(directory, options)
         self._tables: dict[str, TableWriter] = {}
-        self._mutex = threading.RLock()
         self._compactor = Compactor(self)
-        self._pool: ThreadPoolExecutor | None = None
-        self._closed = False
-        self._process = os.getpid()
-        self._committed_at = time.monotonic()
         try:
             self._state = self._session.newest()
             if options.attrs:
@@ -86,10 +71,10 @@ class DatasetWriter:
         """Returns when all rows that were appended are on the disk. Readers that refresh see them; it makes
         no version."""
         with self._lock():
-            self._in_threads([job for table in self._tables.values() for job in table.flush_jobs()])
-            for table in self._tables.values():
+            self._in_threads([job for table in self._members.values() for job in table.flush_jobs()])
+            for table in self._members.values():
                 table.flushed()
-            for name, table in self._tables.items():
+            for name, table in self._members.items():
                 if table.is_due():
                     is_fragmented = table.is_fragmented()
                     table.roll()
@@ -108,28 +93,10 @@ class DatasetWriter:
             return self._commit_rows(message)
 
     def _commit_rows(self, message: str) -> Version:
-        appends = [op for table in self._tables.values() for op in table.append_ops()]
+        appends = [op for table in self._members.values() for op in table.append_ops()]
         if appends or message:
             self._commit(appends, message, "append")
-        return version_of(self._session.log.record(self._state.number))
-
-    def _commit(self, operations: list[ops.Op], message: str, op: str) -> State:
-        if self._session.is_uncertain:
-            self._state = self._session.newest(self._state.number)
-            for table in self._tables.values():
-                table.committed(self._state)
-            operations = [one for one in operations if not self._is_done(one)]
-        self._state = self._session.commit(self._state, operations, message, op)
-        self._committed_at = time.monotonic()
-        for table in self._tables.values():
-            table.committed(self._state)
-        return self._state
-
-    def _is_done(self, operation: ops.Op) -> bool:
-        """Whether it is an append that a commit made of which nobody knew whether it did."""
-        if not isinstance(operation, ops.Append):
-            return False
-        return self._state.table(operation.table).rows == operation.rows
+        return self._session.version(self._state.number)
 
     def tag(self, name: str, version: Any = None) -> None:
         """Names a version, by default the newest one. Raises VersionExpiredError for one that is expired, and
@@ -153,7 +120,7 @@ class DatasetWriter:
     @property
     def version(self) -> Version:
         """The version that it committed or found last."""
-        return version_of(self._session.log.record(self._state.number))
+        return self._session.version(self._state.number)
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -175,29 +142,6 @@ class DatasetWriter:
 
     # ------------------------------------------------------------ the end
 
-    @property
-    def closed(self) -> bool:
-        """Whether close() was called; also in a forked process, where it is not to be used."""
-        return self._closed or os.getpid() != self._process
-
-    def _lock(self) -> threading.RLock:
-        if self.closed:
-            raise ValueError(f"the writer of {self._directory.name!r} is closed")
-        return self._mutex
-
-    def _in_threads(self, jobs: list[Any]) -> None:
-        """Runs jobs that mostly wait for the disk, at once, and raises what the first failing one raised."""
-        if len(jobs) < 2:
-            for job in jobs:
-                job()
-            return
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(max_workers=16, thread_name_prefix="cdd-flush")
-        running = [self._pool.submit(job) for job in jobs]
-        errors = [error for error in [future.exception() for future in running] if error is not None]
-        if errors:
-            raise errors[0]
-
     def close(self) -> None:
         """Commits what was appended and lets go of all files. A second close does nothing."""
         if self.closed:
@@ -211,13 +155,8 @@ class DatasetWriter:
                 self._let_go()
 
     def _let_go(self) -> None:
-        self._closed = True
         self._compactor.stop()
-        for table in self._tables.values():
-            table.let_go()
-        if self._pool is not None:
-            self._pool.shutdown()
-        self._owner.release()
+        super()._let_go()
 
     def __enter__(self) -> Self:
         self._lock()

@@ -241,9 +241,9 @@ def test_prune_leaves_what_the_living_have(tmp_path: Path) -> None:
     t["price"][0] = 1.0
     dead = datasets.transaction(path)
     dead["price"][1] = 1.0
-    orphan = dead._files[0]
-    dead._files = []
-    dead._end()
+    orphan = dead._draft.files[0]
+    dead._draft.files = []
+    dead._draft.close()
     report = datasets.prune(path, orphans=True)
     assert report.deleted == (orphan,)
     t.commit()
@@ -289,7 +289,7 @@ def test_attach_opens_only_what_is_allowed(tmp_path: Path) -> None:
 
 
 def test_packs_hold_old_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cdd.dataset.log.PACK", 4)
+    monkeypatch.setattr("cdd.dataset.protocol.log.PACK", 4)
     path = tmp_path / "set"
     with datasets.open(path, "w") as w:
         for i in range(30):

@@ -11,97 +11,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from cdd import _cdd
-from cdd.dataset import log as logs
-from cdd.dataset import manifest as manifests
-from cdd.dataset.directory import Directory, Held
-from cdd.dataset.errors import (
-    ConflictError,
-    VersionExpiredError,
-    VersionNotFoundError,
-)
-from cdd.dataset.ops import Op, dropped_files
-from cdd.dataset.people import write_for_people
-from cdd.dataset.state import State
-from cdd.manifests import Field
-
-DATASET = "meta/dataset.json"
-_FORMAT = "cdd-dataset"
-_VERSION = 1
+from cdd.dataset.protocol import extents as ex
+from cdd.dataset.protocol import log as logs
+from cdd.dataset.protocol import manifest as manifests
+from cdd.dataset.protocol.directory import Directory
+from cdd.dataset.protocol.errors import ConflictError, VersionExpiredError, VersionNotFoundError
+from cdd.dataset.protocol.identity import Owner
+from cdd.dataset.protocol.ops import Op
+from cdd.dataset.protocol.state import State, TableState, files_of, path_of
 
 AsOf = Any  # an int, a Version, a tag, a datetime64 or a datetime
-
-
-def create(directory: Directory) -> str:
-    """Makes an empty dataset, unless there is one. Returns the id of the one that is there."""
-    body = {
-        "format": _FORMAT,
-        "version": _VERSION,
-        "id": secrets.token_hex(16),
-        "features": {"incompatible": [], "read_only": [], "compatible": []},
-    }
-    body["check"] = _cdd.content_hash(manifests.canonical(body)).hex()
-    for folder in ("meta/log/packs", "meta/manifests", "meta/pages", "meta/writers", "data"):
-        directory.make_folder(folder)
-    directory.put_if_absent(DATASET, json.dumps(body, indent=1).encode())
-    directory.sync("meta")
-    return read_id(directory, writes=True)
-
-
-def read_id(directory: Directory, writes: bool) -> str:
-    """The id of the dataset in a directory. Raises FileNotFoundError, FormatError and UnsupportedError."""
-    where = f"{directory.name}/{DATASET}"
-    try:
-        data = directory.read(DATASET)
-    except (FileNotFoundError, NotADirectoryError):
-        raise FileNotFoundError(2, "there is no dataset here, or not a whole one", directory.name) from None
-    fields = manifests.parse_checked(data, where, _FORMAT)
-    top = Field({name: field.value for name, field in fields.items()}, "", _cdd.FormatError, where)
-    fields = top.object(("format", "version", "id", "features"))
-    features = fields["features"].object(("incompatible", "read_only", "compatible"))
-    for kind in ("incompatible", "read_only") if writes else ("incompatible",):
-        unknown = [feature.text() for feature in features[kind].items(1000)]
-        if unknown:
-            does = "written" if kind == "read_only" else "read"
-            raise _cdd.UnsupportedError(
-                f"{where} needs {', '.join(unknown)}, of a newer cdd: it cannot be {does} by this one"
-            )
-    dataset_id = fields["id"].text()
-    if len(dataset_id) != 32:
-        fields["id"].fail("32 hex digits are wanted")
-    return dataset_id
-
-
-class Owner:
-    """A writer's name, locked as long as the writer lives: files that carry it and are in no version yet
-    are not garbage. Made when it is first needed."""
-
-    def __init__(self, directory: Directory) -> None:
-        self._directory = directory
-        self._lock: Held | None = None
-        self._mutex = threading.Lock()
-        self.id = secrets.token_hex(8)
-
-    def need(self) -> str:
-        with self._mutex:
-            while self._lock is None:
-                lock = self._directory.lock(owner_path(self.id))
-                if lock is not None and self._directory.size(owner_path(self.id)) is not None:
-                    self._lock = lock
-                elif lock is not None:  # prune() took the file for a dead writer's: again, by another name
-                    lock.close()
-                    self.id = secrets.token_hex(8)
-        return self.id
-
-    def release(self) -> None:
-        with self._mutex:
-            if self._lock is not None:
-                self._directory.delete(owner_path(self.id))
-                self._lock.close()
-                self._lock = None
-
-
-def owner_path(owner: str) -> str:
-    return f"meta/writers/{owner}"
 
 
 class Session:
@@ -186,6 +105,28 @@ class Session:
         found = self.log.at_time(time_ns, head.number)
         if found == 0:
             raise VersionNotFoundError(f"{self.directory.name} has no version as old as {as_of}")
+        return found
+
+    def versions(self, last: int | None) -> list[logs.Version]:
+        """The newest `last` versions that are kept, the newest first; None: all of them."""
+        head = self.newest()
+        first = max(head.floor, 1)
+        kept = [tag for tag in set(head.tags.values()) if tag < first]
+        count = head.number - first + 1 if last is None else max(0, min(last, head.number - first + 1))
+        numbers = [*range(head.number, head.number - count, -1)]
+        more = None if last is None else last - len(numbers)
+        return [self.version(n) for n in [*numbers, *sorted(kept, reverse=True)[:more]]]
+
+    def version(self, number: int) -> logs.Version:
+        """What its record says of a version, which is there."""
+        return logs.version_of(self.log.record(number))
+
+    def changes(self, since: AsOf, until: State) -> list[dict[str, Any]]:
+        """The operations between two versions, in order, each with the version that it is of."""
+        first = self.find(since)
+        found: list[dict[str, Any]] = []
+        for record in self.log.records(first.number + 1, until.number, first.id):
+            found += [{"version": record["version"], **op} for op in record["ops"]]
         return found
 
     # ------------------------------------------------------------ committing
@@ -329,3 +270,57 @@ def _pages(state: State) -> set[str]:
         for column in table.columns.values()
         for page in column.pages
     }
+
+
+def dropped_files(before: State, after: State) -> list[str]:
+    """Superchunks that the newer state no longer uses."""
+    gone: set[str] = set()
+    for name, table in before.tables.items():
+        new = after.tables.get(name, TableState()).columns
+        for key, column in table.columns.items():
+            now = new.get(key)
+            if now is column or (now is not None and now.stored is column.stored and now.stored is not None):
+                continue
+            if now is not None and now.stored is None and column.stored is None and now.pages == column.pages:
+                continue
+            gone |= files_of(name, key, column) - (files_of(name, key, now) if now is not None else set())
+    return sorted(gone)
+
+
+# ------------------------------------------------------------ for people
+
+
+def texts(state: State) -> dict[str, str]:
+    """What meta/sizes.json, storage.json and attributes.json say of a state, by their names."""
+    sizes: dict[str, Any] = {"version": state.number, "tables": {}}
+    storage: dict[str, Any] = {"version": state.number, "tables": {}}
+    attributes: dict[str, Any] = {"version": state.number, "dataset": state.attrs, "tables": {}}
+    for name, table in state.tables.items():
+        columns = table.columns.items()
+        shapes = {path_of(name, key): [table.rows, *column.row_shape] for key, column in columns}
+        sizes["tables"][name] = {"rows": table.rows, "shapes": shapes}
+        storage["tables"][name] = {
+            "clock": table.clock,
+            "order": table.order,
+            "columns": {
+                path_of(name, key): {
+                    "dtype": str(column.dtype),
+                    "row_shape": list(column.row_shape),
+                    "options": column.options,
+                    "superchunks": len(ex.numbers(column.extents)),
+                    "extents": len(column.extents),
+                }
+                for key, column in columns
+            },
+        }
+        own = {path_of(name, key): column.attrs for key, column in columns if column.attrs}
+        if table.attrs or own:
+            attributes["tables"][name] = {"table": table.attrs, "columns": own}
+    made = {"sizes": sizes, "storage": storage, "attributes": attributes}
+    return {name: json.dumps(value, indent=1) + "\n" for name, value in made.items()}
+
+
+def write_for_people(directory: Directory, state: State) -> None:
+    """The files that nothing reads, of the last version that changed more than rows."""
+    for name, text in texts(state).items():
+        directory.put_hint(f"meta/{name}.json", text.encode())

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from cdd import _cdd
-from cdd.dataset import extents as ex
+from cdd.dataset.protocol import extents as ex
 from cdd.dtypes import Array, DType
 
 Pages = list[tuple[str, int, int]]  # (file, first row in it, rows)
@@ -91,7 +91,6 @@ class State:
     attrs: dict[str, Any] = field(default_factory=dict)
     tags: dict[str, int] = field(default_factory=dict)
     floor: int = 0
-    held: dict[str, list[str]] = field(default_factory=dict)  # files that only tags still need
 
     def copy(self) -> "State":
         tables = {name: replace(table, columns=dict(table.columns)) for name, table in self.tables.items()}
@@ -100,7 +99,6 @@ class State:
             tables=tables,
             attrs=dict(self.attrs),
             tags=dict(self.tags),
-            held={tag: list(files) for tag, files in self.held.items()},
         )
 
     def table(self, name: str) -> TableState:

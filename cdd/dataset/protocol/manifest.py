@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from cdd import _cdd
-from cdd.dataset import extents as ex
-from cdd.dataset.directory import Directory
-from cdd.dataset.state import ORDERS, ColumnState, Pages, State, TableState, check_name
+from cdd.dataset.protocol import extents as ex
+from cdd.dataset.protocol.directory import Directory
+from cdd.dataset.protocol.state import ORDERS, ColumnState, Pages, State, TableState, check_name
 from cdd.dtypes import Array, code_of, named
 from cdd.manifests import Field, parse
 from cdd.store.reader import Reader
@@ -73,7 +73,6 @@ def write_manifest(directory: Directory, state: State, write_id: str) -> list[st
         "attrs": state.attrs,
         "tags": state.tags,
         "floor": state.floor,
-        "held": state.held,
     }
     body["check"] = _cdd.content_hash(canonical(body)).hex()
     directory.put(manifest_path(write_id), json.dumps(body, separators=(",", ":")).encode())
@@ -186,7 +185,7 @@ def read_manifest(directory: Directory, write_id: str) -> State:
         raise _cdd.FormatError(f"{where} is missing, which a version needs") from None
     body = parse_checked(data, where, "cdd-dataset-manifest")
     top = Field({name: field.value for name, field in body.items()}, "", _cdd.FormatError, where)
-    fields = top.object(("format", "version", "tables", "attrs", "tags", "floor", "held"))
+    fields = top.object(("format", "version", "tables", "attrs", "tags", "floor"))
     load = page_loader(directory)
     return State(
         manifest=write_id,
@@ -197,10 +196,6 @@ def read_manifest(directory: Directory, write_id: str) -> State:
         attrs=_dict(fields["attrs"]),
         tags={tag: entry.integer(0, _MOST) for tag, entry in _mapping(fields["tags"]).items()},
         floor=fields["floor"].integer(0, _MOST),
-        held={
-            tag: [file.text() for file in entry.items(1 << 31)]
-            for tag, entry in _mapping(fields["held"]).items()
-        },
     )
 
 

@@ -1,113 +1,85 @@
 """Operations on columns as a whole, attributes, tags and the floor: what changes no row."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from cdd.dataset.errors import DatasetError, VersionExpiredError
-from cdd.dataset.ops import ROWS, Op, Theirs, of_table
-from cdd.dataset.state import ColumnState, State, TableState, check_new_names, path_of
+from cdd.dataset.protocol.errors import DatasetError, VersionExpiredError
+from cdd.dataset.protocol.ops import ROWS, OfColumn, Op, Theirs
+from cdd.dataset.protocol.state import ColumnState, State, TableState, check_new_names, path_of
+
+
+class OfColumns(OfColumn):
+    """An operation on which columns a table has."""
+
+    kind = "columns"
+
+    def as_json(self) -> Theirs:
+        return {"kind": self.kind, "table": self.table, "names": list(self.names)}
 
 
 @dataclass
-class AddColumn(Op):
+class AddColumn(OfColumns):
     """A column beside those that are there, with as many rows."""
 
-    kind = "columns"
-    table: str
-    name: str
-    column: ColumnState
+    forbidden = (*ROWS, "roll")
+    new: ColumnState
     rows: int
 
     def apply(self, state: State) -> None:
-        check_new_names(state, self.table, [self.name])
+        check_new_names(state, self.table, [self.column])
         table = state.tables.setdefault(self.table, TableState())
         if table.columns and table.rows != self.rows:
             raise DatasetError(
-                f"table {self.table!r} has {table.rows} rows, column {self.name!r} {self.rows}"
+                f"table {self.table!r} has {table.rows} rows, column {self.column!r} {self.rows}"
             )
-        table.columns[self.name] = self.column
+        table.columns[self.column] = self.new
         table.rows = self.rows
-
-    def conflicts(self, theirs: Theirs) -> bool:
-        if of_table(theirs, self.table, *ROWS, "roll"):
-            return True
-        return of_table(theirs, self.table, "columns") and self.name in theirs["names"]
-
-    def as_json(self) -> Theirs:
-        return {"kind": self.kind, "table": self.table, "names": [self.name]}
-
-    def where(self) -> str:
-        return f"column {path_of(self.table, self.name)!r}"
 
 
 @dataclass
-class DropColumn(Op):
-    """A column is gone, or has another name."""
+class DropColumn(OfColumns):
+    """A column is gone."""
 
-    kind = "columns"
-    table: str
-    name: str
+    forbidden = ("append", "create", "roll")
 
     def apply(self, state: State) -> None:
-        state.column(self.table, self.name)
+        state.column(self.table, self.column)
         table = state.table(self.table)
-        del table.columns[self.name]
-        if table.clock == self.name:
+        del table.columns[self.column]
+        if table.clock == self.column:
             table.clock = None
         if not table.columns:
             table.rows = 0
 
-    def conflicts(self, theirs: Theirs) -> bool:
-        if of_table(theirs, self.table, "append", "create", "roll"):
-            return True
-        if of_table(theirs, self.table, "modify", "compact"):
-            return bool(theirs["column"] == self.name)
-        return of_table(theirs, self.table, "columns") and self.name in theirs["names"]
-
-    def as_json(self) -> Theirs:
-        return {"kind": self.kind, "table": self.table, "names": [self.name]}
-
-    def where(self) -> str:
-        return f"column {path_of(self.table, self.name)!r}"
-
 
 @dataclass
-class RenameColumn(Op):
+class RenameColumn(OfColumns):
     """A column has another name; its files stay where they are."""
 
-    kind = "columns"
-    table: str
-    name: str
+    forbidden = ("append", "create", "roll")
     new: str
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.column, self.new
+
     def apply(self, state: State) -> None:
-        column = state.column(self.table, self.name)
+        column = state.column(self.table, self.column)
         check_new_names(state, self.table, [self.new])
         table = state.table(self.table)
-        moved = replace(column, folder=column.folder or path_of(self.table, self.name))
-        renamed = {self.name: (self.new, moved)}
+        moved = replace(column, folder=column.folder or path_of(self.table, self.column))
+        renamed = {self.column: (self.new, moved)}
         table.columns = dict(renamed.get(key, (key, value)) for key, value in table.columns.items())
-        if table.clock == self.name:
+        if table.clock == self.column:
             table.clock = self.new
 
-    def conflicts(self, theirs: Theirs) -> bool:
-        if of_table(theirs, self.table, "append", "create", "roll"):
-            return True
-        if of_table(theirs, self.table, "modify", "compact"):
-            return bool(theirs["column"] == self.name)
-        same = of_table(theirs, self.table, "columns")
-        return same and not {self.name, self.new}.isdisjoint(theirs["names"])
 
-    def as_json(self) -> Theirs:
-        return {"kind": self.kind, "table": self.table, "names": [self.name, self.new]}
-
-    def where(self) -> str:
-        return f"column {path_of(self.table, self.name)!r}"
+# ------------------------------------------------------------ what changes no row
 
 
 @dataclass
 class SetAttribute(Op):
-    """An attribute of the dataset, a table or a column; `value` None with `is_gone` takes it away."""
+    """An attribute of the dataset, a table or a column; `is_gone` takes it away."""
 
     kind = "attrs"
     table: str | None
@@ -124,7 +96,7 @@ class SetAttribute(Op):
             table.attrs = dict(table.attrs)
             return table.attrs
         old = state.column(self.table, self.column)
-        new = ColumnState(**{**vars(old), "attrs": dict(old.attrs)})
+        new = replace(old, attrs=dict(old.attrs))
         table.columns[self.column] = new
         return new.attrs
 
@@ -136,10 +108,9 @@ class SetAttribute(Op):
             raise DatasetError(f"there is no attribute {self.key!r}")
 
     def conflicts(self, theirs: Theirs) -> bool:
-        if theirs["kind"] == "columns" and theirs["table"] == self.table and self.column in theirs["names"]:
-            return True
-        mine = self.as_json()
-        return theirs["kind"] == "attrs" and all(theirs.get(k) == v for k, v in mine.items())
+        if theirs["kind"] == "columns":
+            return bool(theirs["table"] == self.table and self.column in theirs["names"])
+        return all(theirs.get(name) == value for name, value in self.as_json().items())
 
     def as_json(self) -> Theirs:
         return {"kind": self.kind, "table": self.table, "column": self.column, "key": self.key}
@@ -190,7 +161,6 @@ class Expire(Op):
 
     kind = "expire"
     floor: int
-    held: dict[str, list[str]] = field(default_factory=dict)
 
     def apply(self, state: State) -> None:
         state.floor = max(state.floor, self.floor)
@@ -201,3 +171,6 @@ class Expire(Op):
 
     def as_json(self) -> Theirs:
         return {"kind": self.kind, "floor": self.floor}
+
+    def where(self) -> str:
+        return "expire"

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from cdd import _cdd
-from cdd.dataset.directory import Directory
-from cdd.dataset.errors import VersionNotFoundError
-from cdd.dataset.manifest import canonical
+from cdd.dataset.protocol.directory import Directory
+from cdd.dataset.protocol.errors import VersionNotFoundError
+from cdd.dataset.protocol.manifest import canonical
 from cdd.store.reader import Reader
 from cdd.store.writer import Writer
 

@@ -1,0 +1,124 @@
+"""A version in the making: the operations and the new files of a transaction."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cdd.dataset.compacting import runs_to_join, write_run
+from cdd.dataset.options import Options
+from cdd.dataset.protocol import extents as ex
+from cdd.dataset.protocol import ops
+from cdd.dataset.protocol.directory import Directory
+from cdd.dataset.protocol.errors import DatasetError
+from cdd.dataset.protocol.log import Version
+from cdd.dataset.protocol.state import ColumnState, TableState
+from cdd.dataset.superchunk import new_superchunk
+from cdd.dataset.tails import TailTable
+from cdd.dataset.writer import DatasetWriter
+from cdd.dtypes import Array
+
+
+class Draft:
+    """What a transaction has done so far. `state` shows it, `base` is the version that it is built on."""
+
+    def __init__(self, directory: Directory, allow: Sequence[str | os.PathLike[str]] = ()) -> None:
+        self.allow = tuple(Path(folder).resolve() for folder in allow)
+        self.writer = DatasetWriter(directory, Options(clock=None))
+        self.session = self.writer._session
+        self.base = self.writer._state
+        self.state = self.base.copy()
+        self.ops: list[ops.Op] = []
+        self.files: list[str] = []  # that only this draft has
+        self.is_over = False
+
+    def need_open(self) -> None:
+        if self.is_over:
+            raise ValueError("the transaction is over")
+
+    def do(self, op: ops.Op) -> None:
+        """Applies an operation to what the draft shows, and keeps it for the commit."""
+        self.need_open()
+        new = self.state.copy()
+        op.apply(new)
+        self.state = new
+        self.ops.append(op)
+
+    def hold(self, table: str) -> None:
+        """Keeps collectors away from a table, and takes rows along that were flushed after the version."""
+        self.need_open()
+        tails: TailTable = self.writer._table(table)._tails
+        if tails.open or not self.state.table(table).columns:
+            return
+        if self.ops:
+            raise DatasetError(
+                f"rows or columns of table {table!r} are changed first in a transaction, before other things"
+            )
+        tails.need_tails()
+        self.base = self.writer._state
+        self.state = self.base.copy()
+        if tails.rows != self.state.table(table).rows:
+            tails.flush_now()
+            self.do(ops.Append(table, tails.rows))
+
+    def write(self, table: str, name: str, column: ColumnState, rows: Array) -> tuple[Array, int]:
+        """Rows in a superchunk of their own: its extent and number."""
+        new = new_superchunk(
+            self.session, self.writer.id, table, name, column, least=self._least(table, name, column)
+        )
+        self.files.append(new.path)
+        try:
+            new.writer.append(rows)
+        finally:
+            new.writer.close()
+        items = None
+        state = self.state.tables.get(table)
+        if state is not None and state.clock == name and len(rows):
+            bits = np.ascontiguousarray(rows[[0, -1]]).view(np.int64)
+            items = int(bits[0]), int(bits[1])
+        return ex.one(new.number, 0, len(rows), new.id, items), new.number
+
+    def _least(self, table: str, name: str, column: ColumnState) -> int:
+        """A superchunk's number that a dropped column of that name never had."""
+        known = self.base.tables.get(table, TableState()).columns.get(name)
+        return max(column.next, known.next if known is not None else 1)
+
+    def compact(self, table: str, name: str, options: dict[str, Any]) -> int:
+        """Joins what is small in a column; with options all of it is written anew. Returns how many files."""
+        state = self.state.table(table)
+        most = self.writer._options.superchunk_bytes
+        column = state.columns[name]
+        runs = runs_to_join(self.session, table, name, column, state.rows, most, bool(options))
+        for start, stop in runs:
+            column = self.state.column(table, name)
+            least = self._least(table, name, column)
+            is_clock = state.clock == name
+            op, path = write_run(
+                self.session, self.writer.id, table, name, column, start, stop, is_clock, options, least
+            )
+            self.files.append(path)
+            self.do(op)
+        return len(runs)
+
+    def commit(self, message: str, kind: str = "") -> Version | None:
+        """Makes the version, None where nothing was done; the draft is over then."""
+        self.need_open()
+        try:
+            if not self.ops:
+                return None
+            kinds = list(dict.fromkeys(op.kind for op in self.ops))
+            main = kind or next((kind for kind in kinds if kind != "append"), kinds[0])
+            new = self.session.commit(self.base, self.ops, message, main)
+            self.files = []
+            return self.session.version(new.number)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Lets go of everything; what was not committed is gone."""
+        self.is_over = True
+        for path in self.files if not self.session.is_uncertain else ():
+            self.writer._directory.delete(path)
+        self.writer._let_go()
