@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/codec/chunk_codec.h"
-#include "core/codec/plan.h"
+#include "core/codec/scheme.h"
 #include "tests/rig/test_data.h"
 
 namespace cdd {
@@ -47,20 +47,20 @@ double decode_ns(const RowLayout& layout, Bytes record, std::uint32_t n_rows, st
   return best;
 }
 
-// One sample for each of some chunks of `array`, of about `raw_bytes`, where the plan suits it.
-void sample(const test::TestArray& array, const ChunkPlan& plan, std::size_t raw_bytes,
+// One sample for each of some chunks of `array`, of about `raw_bytes`, where the scheme suits it.
+void sample(const test::TestArray& array, const Scheme& scheme, std::size_t raw_bytes,
             std::vector<Sample>& samples) {
   const auto n_rows =
       static_cast<std::uint32_t>(std::max<std::size_t>(1, raw_bytes / array.layout.row_bytes()));
   const std::size_t step = std::max<std::size_t>(n_rows, array.n_rows / kChunksOfEach);
   for (std::size_t first = 0; first + n_rows <= array.n_rows; first += step) {
-    std::vector<std::byte> record(record_bound(array.layout, n_rows, plan) + kScratchPadding);
-    const EncodedChunk chunk = encode_chunk(array.layout, array.rows(first, n_rows), n_rows, plan, {},
+    std::vector<std::byte> record(record_bound(array.layout, n_rows, scheme) + kScratchPadding);
+    const EncodedChunk chunk = encode_chunk(array.layout, array.rows(first, n_rows), n_rows, scheme, {},
                                             MutableBytes(record).first(record.size() - kScratchPadding));
     if (chunk.record_bytes == 0) continue;
     std::vector<std::byte> out(std::size_t{n_rows} * array.layout.row_bytes());
     const double ns = decode_ns(array.layout, Bytes(record).first(chunk.record_bytes), n_rows, out.data());
-    const double taken = plan.compressor == Compressor::None ? chunk.transformed_bytes : chunk.record_bytes;
+    const double taken = scheme.compressor == Compressor::None ? chunk.transformed_bytes : chunk.record_bytes;
     samples.push_back({ns, static_cast<double>(out.size()), taken});
   }
 }
@@ -101,11 +101,11 @@ void calibrate(const std::vector<test::TestArray>& arrays, const std::string& na
   std::vector<Sample> samples;
   for (const test::TestArray& array : arrays) {
     try {
-      ChunkPlan plan = plans_for(name, array.layout).front();
-      if (alone) plan.compressor = Compressor::None;
-      sample(array, plan, raw_bytes, samples);
+      Scheme scheme = schemes_for(name, array.layout).front();
+      if (alone) scheme.compressor = Compressor::None;
+      sample(array, scheme, raw_bytes, samples);
     } catch (const Error&) {
-      continue;  // the plan does not suit this array
+      continue;  // the scheme does not suit this array
     }
   }
   if (samples.empty()) return;

@@ -12,6 +12,7 @@
 
 #include "core/codec/compressor.h"
 #include "core/codec/numeric/numeric.h"
+#include "core/codec/work.h"
 #include "tests/rig/test_data.h"
 
 namespace cdd {
@@ -118,7 +119,7 @@ void bench(const test::TestArray& array, std::uint32_t chunk_rows) {
       [&](Bytes rows, std::uint32_t, MutableBytes out) { return compress(Compressor::Zstd, rows, out, 3); },
       [&](Bytes payload, std::uint32_t n, RowRange range, std::byte* to) {
         const std::size_t row_bytes = layout.row_bytes();
-        const MutableBytes whole = scratch(Stage::Rows).get(n * row_bytes);
+        const MutableBytes whole = scratch<ChunkRows>().get(n * row_bytes);
         decompress(Compressor::Zstd, payload, range.count == n ? MutableBytes(to, n * row_bytes) : whole);
         if (range.count != n)
           std::memcpy(to, whole.data() + range.first * row_bytes, range.count * row_bytes);

@@ -53,7 +53,7 @@ from cdd.store.damage import BadChunk, VerifyReport
 from cdd.store.maintenance import LostChunks, RepairReport, compact, repair, truncate, verify
 from cdd.store.opening import CODECS, aopen, load, open, save
 from cdd.store.reader import ChunkInfo, Reader
-from cdd.store.writer import Float16Error, Writer
+from cdd.store.writer import Float16Error, Writer, WriterStats
 from cdd.threads import set_threads, threads, warn_of_environment
 
 warn_of_environment()
@@ -86,6 +86,7 @@ __all__ = [
     "UnsupportedError",
     "VerifyReport",
     "Writer",
+    "WriterStats",
     "__version__",
     "aopen",
     "compact",

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "core/codec/plan.h"
+#include "core/codec/scheme.h"
 #include "core/threads/for_each.h"
 #include "ext/arrow/arrow.h"
 #include "ext/dataset/dataset.h"
@@ -76,7 +76,7 @@ int exec(PyObject* module) {
   using cdd::ext::Ref;
   const bool done =
       PyModule_AddStringConstant(module, "__version__", CDD_VERSION) == 0 &&
-      PyModule_AddStringConstant(module, "codec_names", cdd::plan_names().c_str()) == 0 &&
+      PyModule_AddStringConstant(module, "codec_names", cdd::scheme_names().c_str()) == 0 &&
       PyModule_AddIntConstant(module, "max_threads", cdd::kMostThreads) == 0 &&
       PyModule_AddIntConstant(module, "understands_environment", cdd::understands_environment() ? 1 : 0) ==
           0 &&

@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BASE, OS, SIMD = "core/base", "core/os", "core/simd"
 FORMATS = ("core/format/cdd", "core/format/packed", "core/format/zarr")
 CODECS = ("core/codec", *(f"core/codec/{name}" for name in ("plain", "book", "levels", "numeric", "blosc")))
+INDEX = "core/store/index"
 SYSTEMS = ("core/store", "core/tiles", "core/packed")
 WITHOUT_KERNELS = (BASE, OS, "core/storage", "core/threads", *CODECS, *SYSTEMS, "core/store/rescue",
                    "core/dataset", "core/async")  # fmt: skip
@@ -26,8 +27,9 @@ MAY_INCLUDE: dict[str, tuple[str, ...]] = {
     "core/storage": (BASE, OS),
     "core/threads": (BASE, OS),
     **dict.fromkeys(CODECS, (BASE, SIMD, *FORMATS, *CODECS)),
-    "core/store": (BASE, OS, FORMATS[0], "core/storage", "core/threads", *CODECS),
-    "core/store/rescue": (BASE, OS, FORMATS[0], "core/storage", "core/threads", *CODECS, "core/store"),
+    INDEX: (BASE, OS, FORMATS[0], "core/storage", *CODECS),
+    "core/store": (BASE, OS, FORMATS[0], "core/storage", "core/threads", *CODECS, INDEX),
+    "core/store/rescue": (BASE, OS, FORMATS[0], "core/storage", "core/threads", *CODECS, INDEX, "core/store"),
     "core/tiles": (BASE, OS, SIMD, FORMATS[2], "core/storage", "core/threads", *CODECS),
     "core/packed": (BASE, OS, SIMD, FORMATS[1], "core/storage", "core/threads", *CODECS),
     "core/dataset": (BASE, OS, "core/storage", "core/threads", *CODECS, "core/store"),
@@ -245,8 +247,9 @@ def test_the_protocol_of_datasets_is_below_the_rest() -> None:
 
 
 def has_header(source: Path) -> bool:
-    stem = re.sub(r"_(posix|win32)$", "", source.stem)
-    return source.with_name(f"{stem}.h").exists()
+    """core/os/publish.h is that of core/os/publish.cpp and of core/os/posix/publish.cpp, too."""
+    folder = source.parent.parent if source.parent.name in ("posix", "win32") else source.parent
+    return (folder / f"{source.stem}.h").exists() or source.with_suffix(".h").exists()
 
 
 @by_name([p for p in CPP if p.suffix == ".h" or not has_header(p)])

@@ -23,6 +23,17 @@ class Float16Error(NamedTuple):
     max_rel: float
 
 
+class WriterStats(NamedTuple):
+    """How far a writer is."""
+
+    rows: int  # in the store, those that wait included
+    waiting_rows: int  # of these, in memory: they do not fill a chunk yet
+    chunks: int  # written
+    unsynced_chunks: int  # of these, not yet durable: a killed process keeps them, a power cut may not
+    raw_bytes: int  # of the rows in chunks
+    stored_bytes: int  # of the file, its header and index included
+
+
 class Writer(AwaitedWriter, Opened):
     """Appends rows to one store. cdd.open(target, "w" | "x" | "a") makes one and documents the options.
 
@@ -111,6 +122,10 @@ class Writer(AwaitedWriter, Opened):
     def nchunks(self) -> int:
         """Chunks written; rows that wait in memory are in none yet."""
         return self._core.chunks
+
+    def stats(self) -> WriterStats:
+        """How far this writer is: a WriterStats. Waits for an append of another thread."""
+        return WriterStats(*self._core.stats())
 
     @property
     def float16_error(self) -> Float16Error:

@@ -1,6 +1,5 @@
 #include "core/base/scratch.h"
 
-#include <array>
 #include <cstring>
 #include <new>
 
@@ -14,8 +13,6 @@
 #ifdef CDD_HAS_ASAN
 #include <sanitizer/asan_interface.h>
 #endif
-
-#include "core/base/of_thread.h"
 
 namespace cdd {
 namespace {
@@ -59,11 +56,6 @@ Bytes Scratch::own(Bytes bytes) {
   const MutableBytes copy = get(bytes.size());
   if (!bytes.empty()) std::memcpy(copy.data(), bytes.data(), bytes.size());
   return copy;
-}
-
-Scratch& scratch(Stage stage) {
-  thread_local OfThread<std::array<Scratch, static_cast<std::size_t>(Stage::Count)>> buffers;
-  return buffers.value[static_cast<std::size_t>(stage)];
 }
 
 }  // namespace cdd

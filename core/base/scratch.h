@@ -7,6 +7,7 @@
 #include <cstddef>
 
 #include "core/base/bytes.h"
+#include "core/base/of_thread.h"
 
 namespace cdd {
 
@@ -32,11 +33,12 @@ class Scratch {
   std::size_t capacity_ = 0;
 };
 
-// The calling thread's buffers, one for each stage of the two walks, so no stage overwrites its input.
-// Transform2 is a transform's own working memory beside its output; Rows holds a whole chunk for its hash, or
-// rows of which only some cells are wanted; Gather rows that go to several windows; Check what was just
-// encoded.
-enum class Stage { Record, Compress, Transform, Transform2, Rows, Gather, Check, Count };
-Scratch& scratch(Stage stage);
+// The calling thread's buffer of this name. A tag is an empty struct that stands where its bytes are used;
+// two that are in use at once have two tags, as get() ends what the last one gave.
+template <class Tag>
+Scratch& scratch() {
+  thread_local OfThread<Scratch> buffer;
+  return buffer.value;
+}
 
 }  // namespace cdd

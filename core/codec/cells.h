@@ -8,7 +8,7 @@
 #include <type_traits>
 
 #include "core/base/row_layout.h"
-#include "core/base/scratch.h"
+#include "core/codec/work.h"
 
 namespace cdd {
 
@@ -45,7 +45,7 @@ void with_known_bytes(std::size_t bytes, const F& f) {
 void copy_cells(const RowLayout& layout, const Cells* cells, const std::byte* rows, std::uint64_t n_rows,
                 std::byte* out) noexcept;
 
-// The cells of rows that decode_rows(range, rows) makes: block by block in scratch(Stage::Rows), as long as a
+// The cells of rows that decode_rows(range, rows) makes: block by block in scratch<ChunkRows>(), as long as a
 // core's own cache holds. A codec may have to begin at the chunk's first row each time, so there are never
 // many blocks.
 template <class DecodeRows>
@@ -55,7 +55,7 @@ void decode_in_blocks(const RowLayout& layout, RowRange range, const Cells& cell
   const std::uint64_t row_bytes = layout.row_bytes();
   const std::uint64_t block_bytes = std::max(kBlockBytes, range.count * row_bytes / kMostBlocks + row_bytes);
   const std::uint64_t block_rows = std::min(range.count, std::max<std::uint64_t>(1, block_bytes / row_bytes));
-  std::byte* const rows = scratch(Stage::Rows).get(static_cast<std::size_t>(block_rows * row_bytes)).data();
+  std::byte* const rows = scratch<ChunkRows>().get(static_cast<std::size_t>(block_rows * row_bytes)).data();
   for (std::uint64_t done = 0; done < range.count; done += block_rows) {
     const std::uint64_t count = std::min(block_rows, range.count - done);
     decode_rows(RowRange{range.first + done, count}, rows);

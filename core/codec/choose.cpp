@@ -43,42 +43,43 @@ constexpr StepCost compressor_cost(Compressor compressor) {
   return {0, 0};
 }
 
-StepCost codec_cost(const ChunkPlan& plan) {
-  for (const NamedScheme& scheme : plan.codec->schemes) {
-    if (scheme.byte_planes == plan.byte_planes) return scheme.cost;
+StepCost codec_cost(const Scheme& scheme) {
+  for (const NamedScheme& named : scheme.codec->schemes) {
+    if (named.byte_planes == scheme.byte_planes) return named.cost;
   }
   return {};
 }
 
 }  // namespace
 
-double reading_cost(Profile profile, const ChunkPlan& plan, const EncodedChunk& chunk, std::size_t raw_bytes,
+double reading_cost(Profile profile, const Scheme& scheme, const EncodedChunk& chunk, std::size_t raw_bytes,
                     std::uint32_t n_rows) {
   if (profile == Profile::Dense) return chunk.record_bytes;
-  const StepCost codec = codec_cost(plan);
-  const StepCost compressor = compressor_cost(plan.compressor);
+  const StepCost codec = codec_cost(scheme);
+  const StepCost compressor = compressor_cost(scheme.compressor);
   const double share = std::min(1.0, kWindowRows / n_rows);
   const double made_far =
-      plan.compressor == Compressor::None ? 0 : std::max(0.0, chunk.transformed_bytes - kNearBytes);
+      scheme.compressor == Compressor::None ? 0 : std::max(0.0, chunk.transformed_bytes - kNearBytes);
   return chunk.record_bytes * (kReadNs + compressor.taken) + chunk.transformed_bytes * compressor.made +
          made_far * kFarNs +
          share * (chunk.transformed_bytes * codec.taken + static_cast<double>(raw_bytes) * codec.made);
 }
 
-Chooser::Chooser(const RowLayout& layout, const std::vector<ChunkPlan>& plans, Profile profile)
-    : layout_(layout), candidates_(plans), profile_(profile) {
-  lossless_ = std::ranges::none_of(plans, [](const ChunkPlan& plan) { return plan.float16.enabled; });
+Chooser::Chooser(const RowLayout& layout, const std::vector<Scheme>& schemes, Profile profile)
+    : layout_(layout), candidates_(schemes), profile_(profile) {
+  lossless_ = std::ranges::none_of(schemes, [](const Scheme& scheme) { return scheme.float16.enabled; });
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
-    ChunkPlan& plan = candidates_[i];
-    plan.smallest = profile == Profile::Dense;
+    Scheme& scheme = candidates_[i];
+    scheme.smallest = profile == Profile::Dense;
     // Compressors find nothing in codes.
-    plan.coded = plan.smallest && plan.codec->id == CodecId::Levels && plan.compressor == Compressor::None;
-    const ChunkPlan* before = i == 0 ? nullptr : &candidates_[i - 1];
-    if (before != nullptr && before->codec == plan.codec && before->byte_planes == plan.byte_planes &&
-        before->coded == plan.coded) {
+    scheme.coded =
+        scheme.smallest && scheme.codec->id == CodecId::Levels && scheme.compressor == Compressor::None;
+    const Scheme* before = i == 0 ? nullptr : &candidates_[i - 1];
+    if (before != nullptr && before->codec == scheme.codec && before->byte_planes == scheme.byte_planes &&
+        before->coded == scheme.coded) {
       ++families_.back().end;
     } else {
-      families_.push_back({i, i + 1, plan.codec->is_plain});
+      families_.push_back({i, i + 1, scheme.codec->is_plain});
     }
   }
   for (Decision& decision : decisions_) decision.standings.resize(families_.size());
@@ -176,8 +177,8 @@ std::size_t Chooser::family_of(std::size_t candidate) const noexcept {
 
 // Encodes by the candidates [begin, end) of one family. `into` keeps the cheapest of these and of what it
 // has.
-Chooser::Tried Chooser::try_plans(std::size_t begin, std::size_t end, const Chunk& chunk,
-                                  std::optional<Hash128>& hash, Encoding& into) const {
+Chooser::Tried Chooser::try_schemes(std::size_t begin, std::size_t end, const Chunk& chunk,
+                                    std::optional<Hash128>& hash, Encoding& into) const {
   std::size_t bound = 0;
   for (std::size_t i = begin; i < end; ++i) {
     bound = std::max(bound, record_bound(layout_, chunk.n_rows, candidates_[i]));
@@ -193,10 +194,10 @@ Chooser::Tried Chooser::try_plans(std::size_t begin, std::size_t end, const Chun
   if (transformed.bytes.empty()) return least;
   if (!transformed.hash && !hash) hash = hash128(chunk.rows);
   for (std::size_t i = begin; i < end; ++i) {
-    const ChunkPlan& plan = candidates_[i];
-    const EncodedChunk made = make_record(layout_, chunk.n_rows, plan, transformed,
+    const Scheme& scheme = candidates_[i];
+    const EncodedChunk made = make_record(layout_, chunk.n_rows, scheme, transformed,
                                           transformed.hash ? *transformed.hash : *hash, room());
-    const double cost = reading_cost(profile_, plan, made, chunk.rows.size(), chunk.n_rows);
+    const double cost = reading_cost(profile_, scheme, made, chunk.rows.size(), chunk.n_rows);
     least = {std::min(least.cost, cost), std::min(least.bytes, made.record_bytes)};
     if (cost >= into.cost) continue;
     into.chunk = made;
@@ -213,13 +214,13 @@ void Chooser::encode_by(std::size_t candidate, const Chunk& chunk, Encoding& int
   into.chunk = {};
   into.cost = kNever;
   into.asked = candidate;
-  Family plans{candidate, candidate + 1, false};
-  if (profile_ == Profile::Dense) plans = families_[family_of(candidate)];
-  try_plans(plans.begin, plans.end, chunk, hash, into);
+  Family schemes{candidate, candidate + 1, false};
+  if (profile_ == Profile::Dense) schemes = families_[family_of(candidate)];
+  try_schemes(schemes.begin, schemes.end, chunk, hash, into);
 }
 
 void Chooser::store_raw_if_smaller(const Chunk& chunk, Encoding& into) const {
-  ChunkPlan raw;
+  Scheme raw;
   raw.codec = &kRawCodec;
   const std::size_t bytes = into.chunk.record_bytes;
   const std::size_t raw_bytes = record_bound(layout_, chunk.n_rows, raw);
@@ -244,10 +245,10 @@ void Chooser::try_candidates(const Chunk& chunk, Decision& decision, bool all) {
     if (candidates_[begin].codec == &kRawCodec) continue;
     if (!all && !decision.standings[i].rival) continue;
     if (plain && best_.chunk.record_bytes != 0 && !plain_may_win) {
-      plain_may_win = try_plans(end - 1, end, chunk, hash, best_).bytes < bytes;
+      plain_may_win = try_schemes(end - 1, end, chunk, hash, best_).bytes < bytes;
       if (!plain_may_win) break;
     }
-    tried[i] = try_plans(begin, end, chunk, hash, best_);
+    tried[i] = try_schemes(begin, end, chunk, hash, best_);
     bytes = std::min(bytes, tried[i].bytes);
   }
   for (std::size_t i = 0; all && i < families_.size(); ++i) {
@@ -258,7 +259,7 @@ void Chooser::try_candidates(const Chunk& chunk, Decision& decision, bool all) {
 
 // RAW's cost is known without encoding.
 void Chooser::consider_raw(const Chunk& chunk) {
-  const auto is_raw = [](const ChunkPlan& plan) { return plan.codec == &kRawCodec; };
+  const auto is_raw = [](const Scheme& scheme) { return scheme.codec == &kRawCodec; };
   const auto raw = std::ranges::find_if(candidates_, is_raw);
   if (raw == candidates_.end()) return;
   const auto bytes = static_cast<std::uint32_t>(record_bound(layout_, chunk.n_rows, *raw));

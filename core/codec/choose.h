@@ -1,4 +1,4 @@
-// Which plan a chunk gets, by measuring: a trial encodes the chunk with several candidates and keeps the
+// Which scheme a chunk gets, by measuring: a trial encodes the chunk with several candidates and keeps the
 // cheapest; chunks between trials are encoded once, by the winner.
 //
 // What a trial decides holds for chunks of about as many rows (a power of two and less than the next) that
@@ -34,7 +34,7 @@ enum class Profile : std::uint8_t {
 };
 
 // What a stored chunk costs its readers, the less the better: nanoseconds (Fast) or bytes (Dense).
-double reading_cost(Profile profile, const ChunkPlan& plan, const EncodedChunk& chunk, std::size_t raw_bytes,
+double reading_cost(Profile profile, const Scheme& scheme, const EncodedChunk& chunk, std::size_t raw_bytes,
                     std::uint32_t n_rows);
 
 // A chunk that is encoded but not taken yet. Its buffers only grow and are used again.
@@ -50,8 +50,8 @@ struct Encoding {
 // Owned by one writer; not safe for concurrent use, but for encode_ahead().
 class Chooser {
  public:
-  // `plans` come from plans_for() with the same layout.
-  Chooser(const RowLayout& layout, const std::vector<ChunkPlan>& plans, Profile profile);
+  // `schemes` come from schemes_for() with the same layout.
+  Chooser(const RowLayout& layout, const std::vector<Scheme>& schemes, Profile profile);
 
   // Throws InvalidArgument where a cast to float16 is asked for and cannot hold these rows; encode() would
   // then throw too, whatever other rows they come with.
@@ -114,8 +114,8 @@ class Chooser {
   static double share_of(const Chunk& chunk, const Encoding& encoded) noexcept;
   void begin(Decision& fresh, std::uint32_t n_rows) noexcept;
   std::size_t family_of(std::size_t candidate) const noexcept;
-  Tried try_plans(std::size_t begin, std::size_t end, const Chunk& chunk, std::optional<Hash128>& hash,
-                  Encoding& into) const;
+  Tried try_schemes(std::size_t begin, std::size_t end, const Chunk& chunk, std::optional<Hash128>& hash,
+                    Encoding& into) const;
   void encode_by(std::size_t candidate, const Chunk& chunk, Encoding& into) const;
   void store_raw_if_smaller(const Chunk& chunk, Encoding& into) const;
   void try_candidates(const Chunk& chunk, Decision& decision, bool all);
@@ -123,7 +123,7 @@ class Chooser {
   void note_trial(const Chunk& chunk, Decision& decision, bool was_due) const;
 
   RowLayout layout_;
-  std::vector<ChunkPlan> candidates_;
+  std::vector<Scheme> candidates_;
   std::vector<Family> families_;
   Profile profile_;
   bool lossless_;

@@ -3,8 +3,8 @@
 #include <cstring>
 #include <vector>
 
-#include "core/base/scratch.h"
 #include "core/codec/cells.h"
+#include "core/codec/work.h"
 
 namespace cdd {
 namespace {
@@ -39,8 +39,8 @@ std::uint64_t flag_of(Compressor compressor) {
   return 0;
 }
 
-std::uint32_t put_record_check(MutableBytes record, const ChunkPlace& place) noexcept {
-  const std::uint32_t check = record_check(record, place.salt, place.number);
+std::uint32_t put_record_check(MutableBytes record, const ChunkKey& key) noexcept {
+  const std::uint32_t check = record_check(record, key.salt, key.number);
   store<std::uint32_t>(record.data() + record.size() - kRecordCheckBytes, check);
   return check;
 }
@@ -65,8 +65,8 @@ void decompress_rows(Compressor compressor, Bytes in, const RowLayout& layout, s
   const bool stop_early = compressor == Compressor::Lz4 && first + count < n_rows;
   const std::size_t made_rows = stop_early ? first + count : n_rows;
   const bool in_place = made_rows == count && cells == nullptr;
-  const MutableBytes room =
-      in_place ? MutableBytes(out, count * row_bytes) : scratch(Stage::Compress).get(made_rows * row_bytes);
+  const MutableBytes room = in_place ? MutableBytes(out, count * row_bytes)
+                                     : scratch<TransformedBytes>().get(made_rows * row_bytes);
   if (stop_early) {
     decompress_lz4_front(in, room);
   } else {
@@ -104,7 +104,7 @@ void decode_payload(const RowLayout& layout, std::uint32_t n_rows, const Codec& 
   if (codec.is_plain && (flags & cf::kBytePlanes) == 0 && size == raw_bytes) {
     return decompress_rows(compressor, reader.rest(), layout, n_rows, range, cells, out);
   }
-  const MutableBytes transformed = scratch(Stage::Compress).get(static_cast<std::size_t>(size));
+  const MutableBytes transformed = scratch<TransformedBytes>().get(static_cast<std::size_t>(size));
   decompress(compressor, reader.rest(), transformed);
   decode_transformed(layout, n_rows, codec, flags, transformed, range, cells, out);
 }
@@ -113,7 +113,7 @@ void decode_payload(const RowLayout& layout, std::uint32_t n_rows, const Codec& 
 // codecs are much code; a mistake in it, or a bit that flipped meanwhile, must cost space rather than rows.
 bool comes_back(const RowLayout& layout, std::uint32_t n_rows, const Codec& codec, std::uint64_t flags,
                 Bytes transformed, Bytes rows) {
-  const MutableBytes again = scratch(Stage::Check).get(rows.size());
+  const MutableBytes again = scratch<RowsAgain>().get(rows.size());
   try {
     codec.decode_rows_into(layout, n_rows, flags, transformed, {0, n_rows}, again.data());
   } catch (const Error&) {
@@ -124,58 +124,58 @@ bool comes_back(const RowLayout& layout, std::uint32_t n_rows, const Codec& code
 
 }  // namespace
 
-std::size_t record_bound(const RowLayout& layout, std::uint32_t n_rows, const ChunkPlan& plan) {
-  const std::size_t transform = plan.codec->bound(layout, n_rows);
-  const std::size_t payload = plan.compressor == Compressor::None
+std::size_t record_bound(const RowLayout& layout, std::uint32_t n_rows, const Scheme& scheme) {
+  const std::size_t transform = scheme.codec->bound(layout, n_rows);
+  const std::size_t payload = scheme.compressor == Compressor::None
                                   ? transform
-                                  : kTransformedSizeBytes + compress_bound(plan.compressor, transform);
+                                  : kTransformedSizeBytes + compress_bound(scheme.compressor, transform);
   return record_header_bytes(layout.dims().size()) + payload + kRecordCheckBytes;
 }
 
-EncodedChunk encode_chunk(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, const ChunkPlan& plan,
-                          const ChunkPlace& place, MutableBytes out) {
-  const Transformed transformed = transform_chunk(layout, rows, n_rows, plan, out);
+EncodedChunk encode_chunk(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, const Scheme& scheme,
+                          const ChunkKey& key, MutableBytes out) {
+  const Transformed transformed = transform_chunk(layout, rows, n_rows, scheme, out);
   if (transformed.bytes.empty()) return {};
   const Hash128 hash = transformed.hash ? *transformed.hash : hash128(rows);
-  EncodedChunk chunk = make_record(layout, n_rows, plan, transformed, hash, out);
-  chunk.record_check = seal_record(out.first(chunk.record_bytes), place, false);
+  EncodedChunk chunk = make_record(layout, n_rows, scheme, transformed, hash, out);
+  chunk.record_check = seal_record(out.first(chunk.record_bytes), key, false);
   return chunk;
 }
 
-Transformed transform_chunk(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, const ChunkPlan& plan,
+Transformed transform_chunk(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, const Scheme& scheme,
                             MutableBytes record) {
   check_addressable(std::uint64_t{n_rows} * layout.row_bytes(), 0);
   EncodeContext context;
-  context.float16 = plan.float16;
-  context.byte_planes = plan.byte_planes;
-  context.smallest = plan.smallest;
-  context.coded = plan.coded;
-  const bool in_place = !record.empty() && plan.compressor == Compressor::None;
+  context.float16 = scheme.float16;
+  context.byte_planes = scheme.byte_planes;
+  context.smallest = scheme.smallest;
+  context.coded = scheme.coded;
+  const bool in_place = !record.empty() && scheme.compressor == Compressor::None;
   const MutableBytes out = in_place ? record.subspan(record_header_bytes(layout.dims().size()))
-                                    : scratch(Stage::Compress).get(plan.codec->bound(layout, n_rows));
+                                    : scratch<TransformedBytes>().get(scheme.codec->bound(layout, n_rows));
   std::vector<std::byte> reconstructed;  // lossy only: what the hash must cover is what the reader returns
-  if (plan.float16.enabled) {
+  if (scheme.float16.enabled) {
     reconstructed.resize(rows.size());
     context.reconstructed = reconstructed.data();
   }
-  const MutableBytes made = out.first(plan.codec->encode(layout, rows, n_rows, context, out));
+  const MutableBytes made = out.first(scheme.codec->encode(layout, rows, n_rows, context, out));
   if (made.empty()) return {};
-  if (plan.codec->is_checked && !comes_back(layout, n_rows, *plan.codec, context.flags, made, rows))
+  if (scheme.codec->is_checked && !comes_back(layout, n_rows, *scheme.codec, context.flags, made, rows))
     return {};
   Transformed transformed{made, context.flags, std::nullopt, context.cast_error};
   if ((context.flags & cf::kDownCast16) != 0) transformed.hash = hash128(reconstructed);
   return transformed;
 }
 
-EncodedChunk make_record(const RowLayout& layout, std::uint32_t n_rows, const ChunkPlan& plan,
+EncodedChunk make_record(const RowLayout& layout, std::uint32_t n_rows, const Scheme& scheme,
                          const Transformed& transformed, const Hash128& hash, MutableBytes out) {
   const std::size_t header_bytes = record_header_bytes(layout.dims().size());
   const MutableBytes room = out.subspan(header_bytes);
   std::size_t payload_bytes = transformed.bytes.size();
-  if (plan.compressor != Compressor::None) {
+  if (scheme.compressor != Compressor::None) {
     store<std::uint32_t>(room.data(), static_cast<std::uint32_t>(payload_bytes));
-    payload_bytes = kTransformedSizeBytes + compress(plan.compressor, transformed.bytes,
-                                                     room.subspan(kTransformedSizeBytes), plan.level);
+    payload_bytes = kTransformedSizeBytes + compress(scheme.compressor, transformed.bytes,
+                                                     room.subspan(kTransformedSizeBytes), scheme.level);
   } else if (transformed.bytes.data() != room.data()) {
     std::memcpy(room.data(), transformed.bytes.data(), payload_bytes);
   }
@@ -185,8 +185,8 @@ EncodedChunk make_record(const RowLayout& layout, std::uint32_t n_rows, const Ch
 
   RecordHeader header;
   header.size = static_cast<std::uint32_t>(size);
-  header.type = static_cast<std::uint16_t>(plan.codec->id);
-  header.flags = cf::kLittleEndian | cf::kRecordCheck | transformed.flags | flag_of(plan.compressor);
+  header.type = static_cast<std::uint16_t>(scheme.codec->id);
+  header.flags = cf::kLittleEndian | cf::kRecordCheck | transformed.flags | flag_of(scheme.compressor);
   header.hash = hash;
   header.n_rows = n_rows;
   header.layout = layout;
@@ -194,29 +194,27 @@ EncodedChunk make_record(const RowLayout& layout, std::uint32_t n_rows, const Ch
   return {header.size, 0, static_cast<std::uint32_t>(transformed.bytes.size()), transformed.cast_error};
 }
 
-std::uint32_t seal_record(MutableBytes record, const ChunkPlace& place, bool continued) noexcept {
+std::uint32_t seal_record(MutableBytes record, const ChunkKey& key, bool continued) noexcept {
   std::byte* const at = record.data() + kRecordFlagsAt;
   const std::uint64_t others = load<std::uint64_t>(at) & ~cf::kBatchCont;
   store<std::uint64_t>(at, others | (continued ? cf::kBatchCont : 0));
-  return put_record_check(record, place);
+  return put_record_check(record, key);
 }
 
-void check_record(Bytes record, const ChunkPlace& place) {
-  check_record(record, place, stored_check(record));
-}
+void check_record(Bytes record, const ChunkKey& key) { check_record(record, key, stored_check(record)); }
 
-void check_record(Bytes record, const ChunkPlace& place, std::uint32_t expected) {
-  const std::uint32_t found = record_check(record, place.salt, place.number);
+void check_record(Bytes record, const ChunkKey& key, std::uint32_t expected) {
+  const std::uint32_t found = record_check(record, key.salt, key.number);
   if (found == expected) return;
   fail(ErrorCode::Checksum, "record check is %08x, its %zu bytes give %08x", expected,
        record.size() - kRecordCheckBytes, found);
 }
 
-void decode_chunk_rows(const RowLayout& layout, Bytes record, const ChunkPlace& place, Verify verify,
+void decode_chunk_rows(const RowLayout& layout, Bytes record, const ChunkKey& key, Verify verify,
                        std::uint32_t n_rows, RowRange range, std::byte* out, const Cells* cells) {
   if (range.count == 0) return;
   Bytes payload;
-  if (verify != Verify::None && record.size() >= kMinRecordBytes) check_record(record, place);
+  if (verify != Verify::None && record.size() >= kMinRecordBytes) check_record(record, key);
   const RecordHeader header = parse_record(record, &payload);
   check_header(layout, n_rows, header);
   const std::uint64_t raw_bytes = std::uint64_t{n_rows} * layout.row_bytes();
@@ -231,7 +229,7 @@ void decode_chunk_rows(const RowLayout& layout, Bytes record, const ChunkPlace& 
     return decode_payload(layout, n_rows, *codec, header.flags, payload, range, cells, out);
 
   const bool whole = range.count == n_rows && cells == nullptr;
-  std::byte* rows = whole ? out : scratch(Stage::Rows).get(static_cast<std::size_t>(raw_bytes)).data();
+  std::byte* rows = whole ? out : scratch<ChunkRows>().get(static_cast<std::size_t>(raw_bytes)).data();
   decode_payload(layout, n_rows, *codec, header.flags, payload, {0, n_rows}, nullptr, rows);
   if (hash128({rows, static_cast<std::size_t>(raw_bytes)}) != header.hash) {
     fail(ErrorCode::Checksum, "decoded rows do not match the chunk's BLAKE3 hash");

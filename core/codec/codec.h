@@ -13,7 +13,7 @@
 //    [payload.begin(), payload.end() + kScratchPadding), writes elsewhere than out and scratch, hangs, or
 //    allocates more than a small multiple of the raw chunk. The padding bytes are readable but arbitrary.
 //  - decode_cells_into keeps the same promises for a part of each row.
-//  - Functions are reentrant; working memory comes from scratch(Stage::Transform / Transform2).
+//  - Functions are reentrant; working memory comes from scratch<CodecWork>() and <CodecWork2>.
 //    Encode gets `out` from the caller; out.size() >= bound(), followed by kScratchPadding writable bytes.
 #pragma once
 

@@ -5,13 +5,15 @@
 namespace cdd {
 namespace {
 
+struct RecordBytes {};
+
 // Empty where it does not hold.
 Bytes whole_record(const Storage& storage, const ChunkEntry& entry, std::uint64_t salt, std::uint64_t chunk) {
   const std::uint64_t file_bytes = storage.size();
   const bool is_there = !entry.is_damaged() && entry.offset <= file_bytes &&
                         entry.size <= file_bytes - entry.offset && entry.size >= kMinRecordBytes;
   if (!is_there) return {};
-  const Bytes record = storage.copy_at(entry.offset, entry.size, scratch(Stage::Record));
+  const Bytes record = storage.copy_at(entry.offset, entry.size, scratch<RecordBytes>());
   return record.size() == entry.size && record_holds(record, salt, chunk) ? record : Bytes{};
 }
 

@@ -3,8 +3,8 @@
 
 #include "core/base/row_layout.h"
 #include "core/storage/storage.h"
-#include "core/store/chunk_index.h"
 #include "core/store/header.h"
+#include "core/store/index/chunk_index.h"
 
 namespace cdd {
 

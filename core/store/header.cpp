@@ -8,6 +8,8 @@
 namespace cdd {
 namespace {
 
+struct HeaderBytes {};
+
 constexpr int kLevel = 3;
 constexpr std::size_t kLengthBytes = 4;
 constexpr std::size_t kMinPadding = 8;  // the smallest zstd skippable frame
@@ -30,7 +32,7 @@ void append_blob(std::vector<std::byte>& out, Bytes blob) {
 // A length and as many bytes, copied: reads share one scratch.
 std::vector<std::byte> read_blob(const Storage& storage, std::uint64_t at, std::uint32_t limit,
                                  const char* what) {
-  const Bytes length = copy_exactly(storage, at, kLengthBytes, scratch(Stage::Record));
+  const Bytes length = copy_exactly(storage, at, kLengthBytes, scratch<HeaderBytes>());
   const auto bytes = load<std::uint32_t>(length.data());
   if (bytes > limit) {
     fail(ErrorCode::Corrupt, "%s: %s of %u bytes exceeds %u", storage.name().c_str(), what, bytes, limit);
@@ -38,7 +40,7 @@ std::vector<std::byte> read_blob(const Storage& storage, std::uint64_t at, std::
   if (at + kLengthBytes + bytes > storage.size()) {
     fail(ErrorCode::Truncated, "%s: the file ends within its %s", storage.name().c_str(), what);
   }
-  const Bytes blob = copy_exactly(storage, at + kLengthBytes, bytes, scratch(Stage::Record));
+  const Bytes blob = copy_exactly(storage, at + kLengthBytes, bytes, scratch<HeaderBytes>());
   return {blob.begin(), blob.end()};
 }
 
@@ -79,7 +81,7 @@ Header parse_blobs_of(const Storage& storage, Bytes metadata_blob, Bytes user_bl
 
 Header read_parts(const Storage& storage) {
   const char* const name = storage.name().c_str();
-  const Bytes start = storage.copy_at(0, kMetadataAt, scratch(Stage::Record));
+  const Bytes start = storage.copy_at(0, kMetadataAt, scratch<HeaderBytes>());
   if (start.empty()) {
     fail(ErrorCode::Truncated, "%s has 0 bytes, which is no store: mode \"a\" makes it one", name);
   }

@@ -10,6 +10,8 @@
 namespace cdd {
 namespace {
 
+struct SharedRows {};
+
 // Below this a thread costs more than it saves.
 constexpr std::uint64_t kTaskBytes = std::uint64_t{256} << 10;
 // Raw bytes between two pieces that cost less to decode than starting anew: many codecs decompress all of a
@@ -97,7 +99,7 @@ void Reader::read_near(const OpenChunk& open, std::span<const Piece> pieces, std
   Piece from{this, cells, open.number, first, 0, nullptr};  // reaches farther than all before
   if (!apart) {
     from = {this,  cells,       open.number,
-            first, end - first, scratch(Stage::Gather).get(all.count * row_bytes).data()};
+            first, end - first, scratch<SharedRows>().get(all.count * row_bytes).data()};
     decode(open, {all.first, all.count}, cells, from.to);
   }
   for (const Piece& piece : pieces) {

@@ -11,6 +11,9 @@
 namespace cdd {
 namespace {
 
+struct RecordBytes {};
+struct VerifiedRows {};
+
 using ull = unsigned long long;  // for printf
 
 const RowLayout kUnset;
@@ -156,7 +159,7 @@ Bytes Reader::read_record(const ChunkEntry& entry) const {
   const std::uint64_t end = entry.offset + entry.size;
   const bool is_fixed = end + kScratchPadding <= fixed_bytes_.load(std::memory_order_relaxed);
   return (is_fixed ? read_exactly : copy_exactly)(*storage_, entry.offset, entry.size,
-                                                  scratch(Stage::Record));
+                                                  scratch<RecordBytes>());
 }
 
 // Of a chunk, before anything is allocated for them.
@@ -211,7 +214,7 @@ Reader::OpenChunk Reader::open_chunk(std::uint64_t chunk) const {
 // between its check and its decoding would give wrong rows, so what is checked and decoded is a copy; where
 // that would cost too much, see decode_shared().
 void Reader::own_record(OpenChunk& open, bool at_any_cost) const {
-  Scratch& own = scratch(Stage::Record);
+  Scratch& own = scratch<RecordBytes>();
   open.is_owned = own.owns(open.record);
   if (open.is_owned || (!at_any_cost && (options_.verify == Verify::None || !is_dear(open.record)))) return;
   open.record = own.own(open.record);
@@ -250,7 +253,7 @@ void Reader::decode(const OpenChunk& chunk, RowRange range, const Cells* cells, 
 // meanwhile is no longer what the index knows. Decoders take any bytes.
 void Reader::decode_shared(const OpenChunk& chunk, RowRange range, const Cells* cells, std::byte* out,
                            Verify verify) const {
-  const ChunkPlace place{header_.metadata.check_salt(), chunk.number};
+  const ChunkKey place{header_.metadata.check_salt(), chunk.number};
   const Verify early = verify == Verify::Stored ? Verify::None : verify;
   try {
     decode_chunk_rows(layout_, chunk.record, place, early, static_cast<std::uint32_t>(chunk.rows.count),
@@ -309,7 +312,7 @@ void Reader::verify_chunk(std::uint64_t chunk) const {
   check_chunk(chunk);
   const OpenChunk open = open_chunk(chunk);
   const std::uint64_t bytes = open.rows.count * layout().row_bytes();
-  std::byte* const rows = scratch(Stage::Rows).get(static_cast<std::size_t>(bytes)).data();
+  std::byte* const rows = scratch<VerifiedRows>().get(static_cast<std::size_t>(bytes)).data();
   decode(open, {0, open.rows.count}, nullptr, rows, Verify::Full);
 }
 

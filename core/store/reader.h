@@ -16,9 +16,9 @@
 
 #include "core/codec/chunk_codec.h"
 #include "core/storage/storage.h"
-#include "core/store/chunk_index.h"
 #include "core/store/first_items.h"
 #include "core/store/header.h"
+#include "core/store/index/chunk_index.h"
 #include "core/store/pieces.h"
 #include "core/store/rows.h"
 

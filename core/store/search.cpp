@@ -12,6 +12,8 @@
 namespace cdd {
 namespace {
 
+struct SearchedItems {};
+
 // Values of one call that are worth a task of their own.
 constexpr std::size_t kTaskValues = 4096;
 
@@ -117,7 +119,7 @@ void Reader::search_items(Bytes values, Side side, std::span<std::uint64_t> plac
       if (!is_open || open.number != low) {
         open = open_chunk(low);
         const std::size_t bytes = static_cast<std::size_t>(open.rows.count) * sizeof(Item);
-        const MutableBytes out = scratch(Stage::Gather).get(bytes);
+        const MutableBytes out = scratch<SearchedItems>().get(bytes);
         decode(open, {0, open.rows.count}, nullptr, out.data());
         items = {out.data(), bytes};
         is_open = true;

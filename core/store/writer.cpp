@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/codec/plan.h"
+#include "core/codec/scheme.h"
 #include "core/os/process.h"
 #include "core/store/find_layout.h"
 #include "core/threads/for_each.h"
@@ -151,9 +151,10 @@ void Writer::fix_layout(const RowLayout& layout) {
          static_cast<unsigned long long>(rows), layout.row_bytes(), static_cast<unsigned long long>(most));
   }
   chooser_ = std::make_unique<Chooser>(
-      layout, plans_for(options_.codec, layout, options_.level, options_.float16), options_.profile);
+      layout, schemes_for(options_.codec, layout, options_.level, options_.float16), options_.profile);
   sizer_ = std::make_unique<ChunkSizer>(layout, options_.chunk_rows, options_.chunk_bytes,
                                         std::min(kMaxAutoRawBytes, most));
+  tail_ = Tail(layout.row_bytes());
   layout_ = layout;
 }
 
@@ -161,13 +162,12 @@ void Writer::fix_layout(const RowLayout& layout) {
 // tail, the layout and the casts. What else work changes in memory, it changes last and without throwing.
 template <class Work>
 void Writer::whole_or_nothing(Work&& work) {
-  const std::size_t tail_bytes = tail_.size();
   const RowLayout layout = layout_;
   const CastError cast_error = cast_error_;
   try {
     work();
   } catch (...) {
-    tail_.resize(tail_bytes);
+    tail_.drop_copies();
     layout_ = layout;
     cast_error_ = cast_error;
     records_.clear();
@@ -190,7 +190,7 @@ void Writer::append_rows(const RowLayout& layout, RowSource rows, std::uint64_t 
   check_usable();
   if (n_rows == 0 && !layout_.is_set()) return;  // no rows decide nothing
   if (n_rows == 0) return fix_layout(layout);
-  const std::uint64_t total = tail_rows_ + n_rows;
+  const std::uint64_t total = tail_.rows() + n_rows;
   const bool is_large = n_rows >= kParallelBytes / layout.row_bytes() && threads() > 1;
   const std::uint64_t group_bytes = rows.is_copied() ? RowSource::kPieceBytes : kGroupBytes;
   whole_or_nothing([&] {
@@ -202,45 +202,23 @@ void Writer::append_rows(const RowLayout& layout, RowSource rows, std::uint64_t 
       const std::uint32_t count = sizer_->rows();
       // A chunk that begins in the tail is put together first.
       const std::uint32_t chunks =
-          is_large && done >= tail_rows_ ? chunks_at_once(total - done, group_bytes) : 1;
+          is_large && done >= tail_.rows() ? chunks_at_once(total - done, group_bytes) : 1;
       if (chunks > 1) {
-        done += encode_group(rows_at(rows, done, std::uint64_t{chunks} * count), count, chunks);
-      } else if (encode_sized(rows_at(rows, done, count), count)) {
+        done += encode_group(tail_.run(rows, done, std::uint64_t{chunks} * count), count, chunks);
+      } else if (encode_sized(tail_.run(rows, done, count), count)) {
         done += count;
       }
     }
     if (options_.durability == Durability::Always && done < total) {
-      encode(rows_at(rows, done, total - done), static_cast<std::uint32_t>(total - done));
+      encode(tail_.run(rows, done, total - done), static_cast<std::uint32_t>(total - done));
       done = total;
     }
-    if (done == 0) {
-      // rows_at() may have lengthened it for a chunk that was refused.
-      tail_.resize(static_cast<std::size_t>(tail_rows_ * layout_.row_bytes()));
-      const Bytes all = rows.at(0, n_rows);
-      tail_.insert(tail_.end(), all.begin(), all.end());
-    } else {
-      const Bytes rest = rows_at(rows, done, total - done);
-      std::vector<std::byte> tail(rest.begin(), rest.end());
-      write_pending(true);
-      tail_.swap(tail);
-    }
-    tail_rows_ = total - done;
+    if (done == 0) return tail_.extend(rows, n_rows);
+    Tail rest = tail_.rest(rows, done, total - done);
+    write_pending(true);
+    tail_ = std::move(rest);
   });
   keep_promise();
-}
-
-// Rows [first, first + count) of the tail followed by `rows`, in one piece: where they begin in the tail and
-// end in `rows`, the tail is lengthened by a copy.
-Bytes Writer::rows_at(RowSource& rows, std::uint64_t first, std::uint64_t count) {
-  const std::size_t row_bytes = layout_.row_bytes();
-  if (first >= tail_rows_) return rows.at(first - tail_rows_, count);
-  const std::uint64_t held = tail_.size() / row_bytes;
-  if (first + count > held) {
-    const Bytes more = rows.at(held - tail_rows_, first + count - held);
-    tail_.insert(tail_.end(), more.begin(), more.end());
-  }
-  return Bytes(tail_).subspan(static_cast<std::size_t>(first * row_bytes),
-                              static_cast<std::size_t>(count * row_bytes));
 }
 
 // Where the next record goes in records_, those that are too many written.
@@ -319,11 +297,10 @@ void Writer::write_pending(bool last) {
 }
 
 void Writer::write_tail() {
-  if (tail_rows_ == 0) return;
-  encode(tail_, static_cast<std::uint32_t>(tail_rows_));
+  if (tail_.rows() == 0) return;
+  encode(tail_.bytes(), static_cast<std::uint32_t>(tail_.rows()));
   write_pending(true);
   tail_.clear();
-  tail_rows_ = 0;
 }
 
 void Writer::keep_promise() {
@@ -373,12 +350,19 @@ bool Writer::is_closed() const noexcept {
 
 std::uint64_t Writer::rows() const {
   const auto locked = lock();
-  return index_.rows() + tail_rows_;
+  return index_.rows() + tail_.rows();
 }
 
 std::uint64_t Writer::chunks() const {
   const auto locked = lock();
   return index_.chunks();
+}
+
+WriterStats Writer::stats() const {
+  const auto locked = lock();
+  const std::uint64_t row_bytes = layout_.is_set() ? layout_.row_bytes() : 0;
+  return {index_.rows() + tail_.rows(), tail_.rows(), index_.chunks(), index_.uncommitted_chunks(),
+          index_.rows() * row_bytes,    index_.end()};
 }
 
 RowLayout Writer::layout() const {

@@ -13,15 +13,25 @@
 #include <string>
 #include <vector>
 
-#include "core/base/strided.h"
 #include "core/codec/choose.h"
 #include "core/storage/file.h"
 #include "core/store/chunk_sizer.h"
 #include "core/store/header.h"
-#include "core/store/index_writer.h"
+#include "core/store/index/index_writer.h"
+#include "core/store/tail.h"
 #include "core/store/writer_options.h"
 
 namespace cdd {
+
+// How far a writer is.
+struct WriterStats {
+  std::uint64_t rows = 0;             // accepted
+  std::uint64_t waiting_rows = 0;     // of these, in memory: they do not fill a chunk
+  std::uint64_t chunks = 0;           // written
+  std::uint64_t unsynced_chunks = 0;  // of these, not yet durable
+  std::uint64_t raw_bytes = 0;        // of the rows in chunks
+  std::uint64_t stored_bytes = 0;     // of the file, its header and index included
+};
 
 class Writer {
  public:
@@ -60,6 +70,7 @@ class Writer {
   bool is_closed() const noexcept;  // also in a forked child
   std::uint64_t rows() const;       // accepted, those that do not fill a chunk included
   std::uint64_t chunks() const;     // written
+  WriterStats stats() const;
   RowLayout layout() const;
   std::vector<std::byte> user_meta() const;
   std::array<std::byte, 16> id() const;  // the file's salt
@@ -75,7 +86,6 @@ class Writer {
   void check_usable() const;
   void fix_layout(const RowLayout& layout);
   void append_rows(const RowLayout& layout, RowSource rows, std::uint64_t n_rows);
-  Bytes rows_at(RowSource& rows, std::uint64_t first, std::uint64_t count);
   std::size_t next_record();
   void encode(Bytes rows, std::uint32_t n_rows);
   bool encode_sized(Bytes rows, std::uint32_t n_rows);
@@ -98,8 +108,7 @@ class Writer {
   RowLayout layout_;
   std::unique_ptr<Chooser> chooser_;  // these two exist once the layout is known
   std::unique_ptr<ChunkSizer> sizer_;
-  std::vector<std::byte> tail_;  // rows that do not fill a chunk
-  std::uint64_t tail_rows_ = 0;
+  Tail tail_;
   std::vector<std::byte> records_;  // of this append, encoded but not written
   std::vector<PendingChunk> pending_;
   std::vector<Encoding> group_;  // chunks that are encoded at once

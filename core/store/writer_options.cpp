@@ -2,12 +2,12 @@
 
 #include <cmath>
 
-#include "core/codec/plan.h"
+#include "core/codec/scheme.h"
 
 namespace cdd {
 
 void check_options(const WriterOptions& options) {
-  check_plan_name(options.codec);
+  check_scheme_name(options.codec);
   if (options.level < 1 || options.level > 22) {
     fail(ErrorCode::InvalidArgument, "level %d is not one of zstd's 1 to 22", options.level);
   }

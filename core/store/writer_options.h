@@ -22,7 +22,7 @@ enum class Durability : std::uint8_t {
 struct WriterOptions {
   RowLayout layout;                  // unset: the first append decides. For an existing store it must agree.
   std::vector<std::byte> user_meta;  // of a new store
-  std::string codec = "auto";        // a name of core/codec/plan.h
+  std::string codec = "auto";        // a name of core/codec/scheme.h
   Profile profile = Profile::Fast;
   int level = 3;  // of zstd
   Float16Options float16;

@@ -3,7 +3,7 @@
 //     def __init__(self, source: str | Memory | Buffer, options: dict)    ext/options.h
 //     rows, chunks, stored_bytes: int;  layout: (dtype code, dims) | None;  user_meta: bytes;  id: str;
 //     closed: bool
-//     def read_into(self, start: int, stop: int | None, out: Buffer, cells: Cells = all) -> None
+//     def read_into(self, start: int, stop: int, out: Buffer, cells: Cells = all) -> None
 //     def read_windows(self, starts: Buffer, rows: int, out: Buffer, cells: Cells = all) -> None
 //         starts: int64 or uint64; cells: (first level, end, first feature, end), out then has any shape
 //     def search(self, values: Buffer, is_right: bool, places: Buffer) -> None
@@ -89,13 +89,14 @@ void reader_dealloc(PyObject* self) {
 PyObject* reader_is_warm(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   const std::shared_ptr<Reader> core =
       count == 2 ? std::static_pointer_cast<Reader>(as_source(self)->core.get()) : nullptr;
-  RowRange range;
-  if (!core || !range_of(args[0], args[1], core->rows(), &range)) {
-    PyErr_Clear();
+  std::uint64_t first = 0;
+  std::uint64_t end = core ? core->rows() : 0;
+  if (!core || !row_of(args[0], end, &first) || (args[1] != Py_None && !row_of(args[1], end, &end)) ||
+      end < first) {
     Py_RETURN_FALSE;
   }
   bool warm = false;
-  const auto look = [&] { warm = cast(self)->warm_chunks()->is_warm(*core, range); };
+  const auto look = [&] { warm = cast(self)->warm_chunks()->is_warm(*core, {first, end - first}); };
   if (!with_gil(state_of(self), as_source(self)->filename, look)) return nullptr;
   return PyBool_FromLong(warm ? 1 : 0);
 }

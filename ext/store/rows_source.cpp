@@ -19,35 +19,15 @@ std::shared_ptr<Rows> open_rows(PyObject* self) {
   return nullptr;
 }
 
-namespace {
-
-// A row number, counted from the end when negative.
-bool row_of(PyObject* object, std::uint64_t rows, long long* out) {
-  *out = PyLong_AsLongLong(object);
-  if (*out == -1 && PyErr_Occurred() != nullptr) {
-    if (PyErr_ExceptionMatches(PyExc_OverflowError) == 0) return false;
+bool row_of(PyObject* object, std::uint64_t rows, std::uint64_t* row) {
+  long long number = PyLong_AsLongLong(object);
+  if (number == -1 && PyErr_Occurred() != nullptr) {
     PyErr_Clear();
-    PyErr_Format(PyExc_IndexError, "row %S is not within the store's %llu", object,
-                 static_cast<unsigned long long>(rows));
     return false;
   }
-  if (*out < 0) *out += static_cast<long long>(rows);
-  return true;
-}
-
-}  // namespace
-
-bool range_of(PyObject* start, PyObject* stop, std::uint64_t rows, RowRange* range) {
-  long long first = 0;
-  auto end = static_cast<long long>(rows);
-  if (!row_of(start, rows, &first) || (stop != Py_None && !row_of(stop, rows, &end))) return false;
-  if (first < 0 || end < first || static_cast<std::uint64_t>(end) > rows) {
-    PyErr_Format(PyExc_IndexError, "rows %S to %S are not within the store's %llu", start, stop,
-                 static_cast<unsigned long long>(rows));
-    return false;
-  }
-  *range = {static_cast<std::uint64_t>(first), static_cast<std::uint64_t>(end - first)};
-  return true;
+  if (number < 0) number += static_cast<long long>(rows);
+  *row = static_cast<std::uint64_t>(number);
+  return number >= 0 && *row <= rows;
 }
 
 namespace {
@@ -118,6 +98,20 @@ bool takes_cells(const char* method, PyObject* const* args, Py_ssize_t count, Ce
   return count == 3;
 }
 
+// Rows [start, stop), for the core to check against what there is. False with a Python exception set.
+bool range_of(PyObject* start, PyObject* stop, RowRange* range) {
+  const unsigned long long first = PyLong_AsUnsignedLongLong(start);
+  if (first == static_cast<unsigned long long>(-1) && PyErr_Occurred() != nullptr) return false;
+  const unsigned long long end = PyLong_AsUnsignedLongLong(stop);
+  if (end == static_cast<unsigned long long>(-1) && PyErr_Occurred() != nullptr) return false;
+  if (end < first) {
+    PyErr_Format(PyExc_IndexError, "rows %llu to %llu: they end before they begin", first, end);
+    return false;
+  }
+  *range = {first, end - first};
+  return true;
+}
+
 }  // namespace
 
 PyObject* source_read_into(PyObject* self, PyObject* const* args, Py_ssize_t count) {
@@ -127,7 +121,7 @@ PyObject* source_read_into(PyObject* self, PyObject* const* args, Py_ssize_t cou
   if (!core) return nullptr;
   RowRange range;
   Buffer out;
-  if (!range_of(args[0], args[1], core->rows(), &range)) return nullptr;
+  if (!range_of(args[0], args[1], &range)) return nullptr;
   if (!acquire_out(args[2], {range.count}, core->layout(), count == 4, out)) return nullptr;
   const bool done = without_gil(state_of(self), as_source(self)->filename, [&] {
     core->read_into(range, out.mutable_bytes(), count == 4 ? &cells : nullptr);

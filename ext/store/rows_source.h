@@ -28,9 +28,9 @@ inline bool is_source(const ModuleState& state, PyObject* object) {
 // Null with a Python exception set when it is closed.
 std::shared_ptr<Rows> open_rows(PyObject* self);
 
-// Rows [start, stop) of so many, stop None: to the end; negative numbers count from the end. False with
-// IndexError set for rows that are not there.
-bool range_of(PyObject* start, PyObject* stop, std::uint64_t rows, RowRange* range);
+// The number of a row, or of the end of so many, where negative ones count from the end. False, and no
+// exception is set, for what is none.
+bool row_of(PyObject* object, std::uint64_t rows, std::uint64_t* row);
 
 // A writable view of `out` that is flat or has exactly the shape (lead..., row dims...), or any for a part of
 // rows; the core checks its size. False with a Python exception set.

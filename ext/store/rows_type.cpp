@@ -76,17 +76,6 @@ PyObject* rows_reads(PyObject* self, PyTypeObject* type, PyObject* const* args, 
 
 // The functions below return false, or nothing, for what is not plain. No exception is set then.
 
-bool row_of(PyObject* object, std::uint64_t rows, std::uint64_t* row) {
-  long long number = PyLong_AsLongLong(object);
-  if (number == -1 && PyErr_Occurred() != nullptr) {
-    PyErr_Clear();
-    return false;
-  }
-  if (number < 0) number += static_cast<long long>(rows);
-  *row = static_cast<std::uint64_t>(number);
-  return number >= 0 && *row <= rows;
-}
-
 // A slice without a step; both ends are within `size`.
 bool run_of(PyObject* slice, std::uint64_t size, std::uint64_t* begin, std::uint64_t* end) {
   Py_ssize_t first = 0;

@@ -178,6 +178,13 @@ PyObject* writer_chunks(PyObject* self, void*) {
   return ask<&Writer::chunks>(self, PyLong_FromUnsignedLongLong);
 }
 
+PyObject* writer_stats(PyObject* self, PyObject*) {
+  return ask<&Writer::stats>(self, [](const WriterStats& stats) {
+    return Py_BuildValue("(KKKKKK)", stats.rows, stats.waiting_rows, stats.chunks, stats.unsynced_chunks,
+                         stats.raw_bytes, stats.stored_bytes);
+  });
+}
+
 PyObject* writer_layout(PyObject* self, void*) { return ask<&Writer::layout>(self, layout_object); }
 
 PyObject* writer_user_meta(PyObject* self, void*) { return ask<&Writer::user_meta>(self, bytes_object); }
@@ -197,6 +204,7 @@ PyMethodDef methods[] = {
     {"flush", writer_call<&Writer::flush>, METH_NOARGS, nullptr},
     {"close", writer_close, METH_NOARGS, nullptr},
     {"give_up", writer_give_up, METH_NOARGS, nullptr},
+    {"stats", writer_stats, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -14,12 +14,12 @@ namespace {
 
 constexpr std::uint32_t kBookDims[] = {50, 3};
 
-ChunkPlan plan_of(const Codec& codec, Compressor compressor, Float16Options float16 = {}) {
-  ChunkPlan plan;
-  plan.codec = &codec;
-  plan.compressor = compressor;
-  plan.float16 = float16;
-  return plan;
+Scheme scheme_of(const Codec& codec, Compressor compressor, Float16Options float16 = {}) {
+  Scheme scheme;
+  scheme.codec = &codec;
+  scheme.compressor = compressor;
+  scheme.float16 = float16;
+  return scheme;
 }
 
 constexpr Compressor kCompressors[] = {Compressor::None, Compressor::Lz4, Compressor::Zstd};
@@ -63,7 +63,7 @@ TEST(BookXor, KeepsRealBooksBitForBit) {
         for (std::uint32_t first = 0; first < book.n_rows; first += book.n_rows / 4 + 1) {
           const std::uint32_t n = std::min(200u, book.n_rows - first);
           const Buffer record =
-              encode_record(book.layout, book.rows(first, n), n, plan_of(*codec, compressor));
+              encode_record(book.layout, book.rows(first, n), n, scheme_of(*codec, compressor));
           for (const RowRange range : ranges_of(n)) {
             EXPECT_TRUE(same(decode_record(book.layout, n, record, range, Verify::Stored),
                              slice(book.rows(first, n), book.layout, range)))
@@ -85,7 +85,8 @@ TEST(BookXor, DamageIsAnErrorNeverWorse) {
   const Encoded half = encode(kOkxObF16Codec, layout, bytes_of(book), 20, context);
   damage_payload(kOkxObF16Codec, layout, 20, half.flags, half.payload);
   for (const Compressor compressor : kCompressors) {
-    damage_record(layout, 20, encode_record(layout, bytes_of(book), 20, plan_of(kOkxObF32Codec, compressor)),
+    damage_record(layout, 20,
+                  encode_record(layout, bytes_of(book), 20, scheme_of(kOkxObF32Codec, compressor)),
                   bytes_of(book));
   }
 }
@@ -157,7 +158,7 @@ void expect_nearest_halves(const TestArray& book, std::uint32_t n, const Float16
   const Codec& codec = kOkxObF16Codec.accepts(book.layout) ? kOkxObF16Codec : kGenericObCodec;
   EncodedChunk encoded;
   const Buffer record =
-      encode_record(book.layout, book.rows(0, n), n, plan_of(codec, Compressor::Zstd, options), &encoded);
+      encode_record(book.layout, book.rows(0, n), n, scheme_of(codec, Compressor::Zstd, options), &encoded);
   const Buffer got = decode_record(book.layout, n, record, {0, n}, Verify::Full);
   CastError error;
   for (std::size_t k = 0; k < std::size_t{n} * book.layout.row_items(); ++k) {
@@ -263,7 +264,7 @@ TEST(BookFloat16, LosslessCodecsIgnoreIt) {
   const RowLayout layout(Kind::Float32, kBookDims);
   const std::vector<float> book = small_book(5, 50, 3);
   const Buffer record = encode_record(layout, bytes_of(book), 5,
-                                      plan_of(kOkxObF32Codec, Compressor::Lz4, {true, Normalise::Mid, 1}));
+                                      scheme_of(kOkxObF32Codec, Compressor::Lz4, {true, Normalise::Mid, 1}));
   EXPECT_TRUE(same(decode_record(layout, 5, record, {0, 5}), bytes_of(book)));
 }
 

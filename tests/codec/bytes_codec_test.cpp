@@ -6,17 +6,17 @@
 namespace cdd::test {
 namespace {
 
-ChunkPlan plan_of(Compressor compressor, bool byte_planes) {
-  ChunkPlan plan;
-  plan.codec = &kBytesCodec;
-  plan.compressor = compressor;
-  plan.byte_planes = byte_planes;
-  return plan;
+Scheme scheme_of(Compressor compressor, bool byte_planes) {
+  Scheme scheme;
+  scheme.codec = &kBytesCodec;
+  scheme.compressor = compressor;
+  scheme.byte_planes = byte_planes;
+  return scheme;
 }
 
-const std::vector<ChunkPlan> kPlans{plan_of(Compressor::None, false), plan_of(Compressor::Lz4, false),
-                                    plan_of(Compressor::Zstd, false), plan_of(Compressor::None, true),
-                                    plan_of(Compressor::Lz4, true),   plan_of(Compressor::Zstd, true)};
+const std::vector<Scheme> kSchemes{scheme_of(Compressor::None, false), scheme_of(Compressor::Lz4, false),
+                                   scheme_of(Compressor::Zstd, false), scheme_of(Compressor::None, true),
+                                   scheme_of(Compressor::Lz4, true),   scheme_of(Compressor::Zstd, true)};
 
 TEST(BytesCodec, RoundTripsEveryDtypeAndRange) {
   const std::uint32_t dims[] = {5, 3};
@@ -25,8 +25,8 @@ TEST(BytesCodec, RoundTripsEveryDtypeAndRange) {
     const std::uint32_t n_rows = 37;
     Buffer rows = random_bytes(std::size_t{n_rows} * layout.row_bytes(), kind);
     for (std::size_t i = 0; i < rows.size(); i += 2) rows[i] = std::byte{3};
-    for (const ChunkPlan& plan : kPlans) {
-      const Buffer record = encode_record(layout, rows, n_rows, plan);
+    for (const Scheme& scheme : kSchemes) {
+      const Buffer record = encode_record(layout, rows, n_rows, scheme);
       for (const RowRange range : ranges_of(n_rows)) {
         for (const Verify verify : {Verify::None, Verify::Stored, Verify::Full}) {
           EXPECT_TRUE(same(decode_record(layout, n_rows, record, range, verify), slice(rows, layout, range)));
@@ -51,10 +51,10 @@ TEST(BytesCodec, KeepsRealDataBitForBit) {
   CDD_SKIP_WITHOUT_DATA();
   for (const char* folder : {"lob", "series"}) {
     for (const TestArray& array : load_arrays(folder)) {
-      for (const ChunkPlan& plan : kPlans) {
+      for (const Scheme& scheme : kSchemes) {
         for (std::uint32_t first = 0; first < array.n_rows; first += array.n_rows / 5 + 1) {
           const std::uint32_t n = std::min(300u, array.n_rows - first);
-          const Buffer record = encode_record(array.layout, array.rows(first, n), n, plan);
+          const Buffer record = encode_record(array.layout, array.rows(first, n), n, scheme);
           EXPECT_TRUE(same(decode_record(array.layout, n, record, {0, n}), array.rows(first, n)))
               << array.name;
           EXPECT_TRUE(same(decode_record(array.layout, n, record, {n / 3, n / 2}, Verify::Stored),
@@ -71,14 +71,15 @@ TEST(BytesCodec, DamageIsAnErrorNeverWorse) {
   const RowLayout layout(Kind::Float32, dims);
   Buffer rows = random_bytes(20 * layout.row_bytes(), 5);
   std::fill(rows.begin() + 100, rows.begin() + 600, std::byte{7});
-  for (const ChunkPlan& plan : kPlans) damage_record(layout, 20, encode_record(layout, rows, 20, plan), rows);
+  for (const Scheme& scheme : kSchemes)
+    damage_record(layout, 20, encode_record(layout, rows, 20, scheme), rows);
 }
 
 TEST(BytesCodec, LastRowsOfALz4ChunkAreNotReadInVain) {
   // Damage behind the rows asked for goes unseen when nothing is verified: proof that decoding stopped there.
   const RowLayout layout(Kind::UInt64, {});
   const Buffer rows = random_bytes(8 * 5000, 6);
-  Buffer record = encode_record(layout, rows, 5000, plan_of(Compressor::Lz4, false));
+  Buffer record = encode_record(layout, rows, 5000, scheme_of(Compressor::Lz4, false));
   for (std::size_t i = record.size() - 5000; i < record.size() - 4; ++i) record[i] = std::byte{0xff};
   for (const RowRange range : {RowRange{0, 4000}, RowRange{3000, 1000}, RowRange{0, 1}}) {
     EXPECT_TRUE(same(decode_record(layout, 5000, record, range, Verify::None), slice(rows, layout, range)));

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "core/codec/plan.h"
+#include "core/codec/scheme.h"
 #include "core/storage/memory.h"
 #include "core/store/reader.h"
 #include "core/store/writer.h"
@@ -57,16 +57,16 @@ std::vector<RowLayout> layouts() {
 }
 
 // The lossless ones: "auto" and the books of XORed rows, which are only had by name.
-std::vector<ChunkPlan> all_plans(const RowLayout& layout) {
-  std::vector<ChunkPlan> plans = plans_for("auto", layout);
+std::vector<Scheme> all_schemes(const RowLayout& layout) {
+  std::vector<Scheme> schemes = schemes_for("auto", layout);
   for (const char* name : {"okx_ob_f32", "generic_ob"}) {
     try {
-      for (const ChunkPlan& plan : plans_for(name, layout)) plans.push_back(plan);
+      for (const Scheme& scheme : schemes_for(name, layout)) schemes.push_back(scheme);
     } catch (const Error&) {
       continue;  // it does not suit these rows
     }
   }
-  return plans;
+  return schemes;
 }
 
 TEST(Cells, EveryCodecGivesThoseOfItsRows) {
@@ -74,10 +74,10 @@ TEST(Cells, EveryCodecGivesThoseOfItsRows) {
   std::set<CodecId> seen;
   for (const RowLayout& layout : layouts()) {
     const Buffer rows = rows_of(layout, kRows);
-    for (const ChunkPlan& plan : all_plans(layout)) {
-      const Buffer record = encode_record(layout, rows, kRows, plan);
+    for (const Scheme& scheme : all_schemes(layout)) {
+      const Buffer record = encode_record(layout, rows, kRows, scheme);
       if (record.empty()) continue;
-      seen.insert(plan.codec->id);
+      seen.insert(scheme.codec->id);
       Buffer padded = record;
       padded.resize(record.size() + kScratchPadding);
       for (const Cells& cells : some_cells(layout)) {
@@ -87,7 +87,7 @@ TEST(Cells, EveryCodecGivesThoseOfItsRows) {
             Buffer out(expected.size());
             decode_chunk_rows(layout, Bytes(padded).first(record.size()), {7, 3}, verify, kRows, range,
                               out.data(), &cells);
-            ASSERT_EQ(out, expected) << to_string(layout) << " by " << plan.codec->name;
+            ASSERT_EQ(out, expected) << to_string(layout) << " by " << scheme.codec->name;
           }
         }
       }
@@ -103,7 +103,7 @@ TEST(Cells, OfManyBlocks) {
   constexpr std::uint32_t kRows = 9000;  // 5.4 MB
   const Buffer rows = rows_of(layout, kRows);
   for (const char* name : {"okx_ob_f32+lz4", "planes+lz4"}) {
-    const Buffer record = encode_record(layout, rows, kRows, plans_for(name, layout).front());
+    const Buffer record = encode_record(layout, rows, kRows, schemes_for(name, layout).front());
     Buffer padded = record;
     padded.resize(record.size() + kScratchPadding);
     for (const RowRange range : {RowRange{0, kRows}, RowRange{17, 5000}}) {

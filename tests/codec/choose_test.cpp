@@ -5,7 +5,7 @@
 #include <span>
 
 #include "core/codec/plain/raw.h"
-#include "core/codec/plan.h"
+#include "core/codec/scheme.h"
 #include "tests/rig/codec_rig.h"
 #include "tests/rig/test_data.h"
 
@@ -15,13 +15,13 @@ namespace {
 constexpr std::uint32_t kBookDims[] = {50, 3};
 const RowLayout kBook(Kind::Float32, kBookDims);
 
-std::vector<std::string> names_of(const std::vector<ChunkPlan>& plans) {
+std::vector<std::string> names_of(const std::vector<Scheme>& schemes) {
   std::vector<std::string> names;
-  for (const ChunkPlan& plan : plans) {
-    std::uint64_t flags = plan.byte_planes ? chunk_flags::kBytePlanes : 0;
-    if (plan.compressor == Compressor::Lz4) flags |= chunk_flags::kLz4;
-    if (plan.compressor == Compressor::Zstd) flags |= chunk_flags::kZstd;
-    names.push_back(codec_name(static_cast<std::uint16_t>(plan.codec->id), flags));
+  for (const Scheme& scheme : schemes) {
+    std::uint64_t flags = scheme.byte_planes ? chunk_flags::kBytePlanes : 0;
+    if (scheme.compressor == Compressor::Lz4) flags |= chunk_flags::kLz4;
+    if (scheme.compressor == Compressor::Zstd) flags |= chunk_flags::kZstd;
+    names.push_back(codec_name(static_cast<std::uint16_t>(scheme.codec->id), flags));
   }
   return names;
 }
@@ -51,11 +51,11 @@ TEST(EncodeChunk, DeclinesWhatDoesNotComeBack) {
   const std::vector<float> items(3000, 1.5f);
   const Bytes rows = std::as_bytes(std::span(items));
   const auto record_bytes = [&](const Codec& codec) {
-    ChunkPlan plan;
-    plan.codec = &codec;
-    Buffer out(record_bound(kBook, 20, plan) + kScratchPadding);
+    Scheme scheme;
+    scheme.codec = &codec;
+    Buffer out(record_bound(kBook, 20, scheme) + kScratchPadding);
     const MutableBytes room = MutableBytes(out).first(out.size() - kScratchPadding);
-    return encode_chunk(kBook, rows, 20, plan, {7, 3}, room).record_bytes;
+    return encode_chunk(kBook, rows, 20, scheme, {7, 3}, room).record_bytes;
   };
   for (const Codec* sound : {find_codec(5), find_codec(6)}) {
     EXPECT_GT(record_bytes(*sound), 0u);
@@ -73,31 +73,31 @@ TEST(EncodeChunk, DeclinesWhatDoesNotComeBack) {
   }
 }
 
-TEST(Plan, NamesMeanWhatTheySay) {
-  EXPECT_EQ(names_of(plans_for("raw", kBook)), Names{"raw"});
-  EXPECT_EQ(names_of(plans_for("zstd", kBook)), Names{"zstd"});
-  EXPECT_EQ(names_of(plans_for("planes+lz4", kBook)), Names{"planes+lz4"});
-  EXPECT_EQ(names_of(plans_for("planes", kBook)), (Names{"planes+lz4", "planes+zstd"}));
-  EXPECT_EQ(names_of(plans_for("okx_ob_f32", kBook)), (Names{"okx_ob_f32+lz4", "okx_ob_f32+zstd"}));
-  EXPECT_EQ(names_of(plans_for("generic_ob+zstd", kBook)), Names{"generic_ob+zstd"});
-  EXPECT_EQ(plans_for("zstd", kBook, 7).front().level, 7);
+TEST(Scheme, NamesMeanWhatTheySay) {
+  EXPECT_EQ(names_of(schemes_for("raw", kBook)), Names{"raw"});
+  EXPECT_EQ(names_of(schemes_for("zstd", kBook)), Names{"zstd"});
+  EXPECT_EQ(names_of(schemes_for("planes+lz4", kBook)), Names{"planes+lz4"});
+  EXPECT_EQ(names_of(schemes_for("planes", kBook)), (Names{"planes+lz4", "planes+zstd"}));
+  EXPECT_EQ(names_of(schemes_for("okx_ob_f32", kBook)), (Names{"okx_ob_f32+lz4", "okx_ob_f32+zstd"}));
+  EXPECT_EQ(names_of(schemes_for("generic_ob+zstd", kBook)), Names{"generic_ob+zstd"});
+  EXPECT_EQ(schemes_for("zstd", kBook, 7).front().level, 7);
   for (const char* unknown :
        {"", "zst", "okx", "raw+zstd", "zstd+", "+zstd", "planes+", "okx_ob_f32+lz5", "bytes"}) {
-    EXPECT_THROW(plans_for(unknown, kBook), Error) << unknown;
+    EXPECT_THROW(schemes_for(unknown, kBook), Error) << unknown;
   }
 }
 
-TEST(Plan, EveryPublishedNameWorks) {
-  std::string names = plan_names() + ", ";
+TEST(Scheme, EveryPublishedNameWorks) {
+  std::string names = scheme_names() + ", ";
   int count = 0;
   for (std::size_t at; (at = names.find(", ")) != std::string::npos; names.erase(0, at + 2), ++count) {
-    EXPECT_FALSE(plans_for(names.substr(0, at), kBook).empty()) << names.substr(0, at);
+    EXPECT_FALSE(schemes_for(names.substr(0, at), kBook).empty()) << names.substr(0, at);
   }
   EXPECT_GE(count, 15);
 }
 
-TEST(Plan, AutoIsEveryLosslessPlanThatSuits) {
-  const Names book = names_of(plans_for("auto", kBook));
+TEST(Scheme, AutoIsEveryLosslessSchemeThatSuits) {
+  const Names book = names_of(schemes_for("auto", kBook));
   for (const char* name : {"raw", "levels", "levels+zstd", "numeric+zstd", "lz4", "zstd", "planes+zstd"}) {
     EXPECT_TRUE(has(book, name)) << name;
   }
@@ -106,34 +106,34 @@ TEST(Plan, AutoIsEveryLosslessPlanThatSuits) {
     EXPECT_FALSE(has(book, name)) << name;
   }
   const std::uint32_t other[] = {50, 2};
-  EXPECT_FALSE(has(names_of(plans_for("auto", RowLayout(Kind::Float32, other))), "generic_ob+zstd"));
-  const Names series = names_of(plans_for("auto", RowLayout(Kind::Int64, {})));
+  EXPECT_FALSE(has(names_of(schemes_for("auto", RowLayout(Kind::Float32, other))), "generic_ob+zstd"));
+  const Names series = names_of(schemes_for("auto", RowLayout(Kind::Int64, {})));
   EXPECT_TRUE(has(series, "planes+zstd"));
   EXPECT_FALSE(has(series, "generic_ob+zstd"));
-  for (const ChunkPlan& plan : plans_for("auto", kBook)) EXPECT_FALSE(plan.float16.enabled);
+  for (const Scheme& scheme : schemes_for("auto", kBook)) EXPECT_FALSE(scheme.float16.enabled);
 }
 
-TEST(Plan, LossIsOnlyEverAskedFor) {
+TEST(Scheme, LossIsOnlyEverAskedFor) {
   const Float16Options cast{true, Normalise::Mid, 2};
-  EXPECT_EQ(names_of(plans_for("auto", kBook, 3, cast)), (Names{"okx_ob_f16+lz4", "okx_ob_f16+zstd"}));
+  EXPECT_EQ(names_of(schemes_for("auto", kBook, 3, cast)), (Names{"okx_ob_f16+lz4", "okx_ob_f16+zstd"}));
   const std::uint32_t other[] = {50, 2};
-  EXPECT_EQ(names_of(plans_for("auto", RowLayout(Kind::Float32, other), 3, cast)),
+  EXPECT_EQ(names_of(schemes_for("auto", RowLayout(Kind::Float32, other), 3, cast)),
             (Names{"generic_ob+lz4", "generic_ob+zstd"}));
-  EXPECT_TRUE(plans_for("okx_ob_f16", kBook).front().float16.enabled);
-  EXPECT_FALSE(plans_for("generic_ob", kBook).front().float16.enabled);
-  EXPECT_THROW(plans_for("zstd", kBook, 3, cast), Error);
-  EXPECT_THROW(plans_for("okx_ob_f32", kBook, 3, cast), Error);
-  EXPECT_THROW(plans_for("auto", RowLayout(Kind::Float64, other), 3, cast), Error);
-  EXPECT_THROW(plans_for("auto", RowLayout(Kind::Float32, {}), 3, cast), Error);
-  EXPECT_THROW(plans_for("okx_ob_f16", RowLayout(Kind::Float32, other)), Error);
+  EXPECT_TRUE(schemes_for("okx_ob_f16", kBook).front().float16.enabled);
+  EXPECT_FALSE(schemes_for("generic_ob", kBook).front().float16.enabled);
+  EXPECT_THROW(schemes_for("zstd", kBook, 3, cast), Error);
+  EXPECT_THROW(schemes_for("okx_ob_f32", kBook, 3, cast), Error);
+  EXPECT_THROW(schemes_for("auto", RowLayout(Kind::Float64, other), 3, cast), Error);
+  EXPECT_THROW(schemes_for("auto", RowLayout(Kind::Float32, {}), 3, cast), Error);
+  EXPECT_THROW(schemes_for("okx_ob_f16", RowLayout(Kind::Float32, other)), Error);
 }
 
 TEST(Chooser, DenseKeepsTheSmallestAndEveryRecordDecodes) {
   CDD_SKIP_WITHOUT_DATA();
   for (const char* folder : {"lob", "series"}) {
     for (const TestArray& array : load_arrays(folder)) {
-      const std::vector<ChunkPlan> plans = plans_for("auto", array.layout);
-      Chooser chooser(array.layout, plans, Profile::Dense);
+      const std::vector<Scheme> schemes = schemes_for("auto", array.layout);
+      Chooser chooser(array.layout, schemes, Profile::Dense);
       std::vector<std::byte> out;
       const std::uint32_t n = std::min(128u, array.n_rows);
       for (std::uint32_t first = 0; first + n <= array.n_rows && first < 40 * n; first += n) {
@@ -143,9 +143,9 @@ TEST(Chooser, DenseKeepsTheSmallestAndEveryRecordDecodes) {
         ASSERT_EQ(record.size(), chunk.record_bytes);
         ASSERT_TRUE(same(decode_record(array.layout, n, record, {0, n}), array.rows(first, n))) << array.name;
         if (first != 0) continue;
-        for (const ChunkPlan& plan : plans) {
+        for (const Scheme& scheme : schemes) {
           EncodedChunk tried;
-          encode_record(array.layout, array.rows(0, n), n, plan, &tried);
+          encode_record(array.layout, array.rows(0, n), n, scheme, &tried);
           EXPECT_TRUE(tried.record_bytes == 0 || tried.record_bytes >= chunk.record_bytes) << array.name;
         }
       }
@@ -156,7 +156,7 @@ TEST(Chooser, DenseKeepsTheSmallestAndEveryRecordDecodes) {
 TEST(Chooser, StoresRawWhatNothingShrinks) {
   for (const char* name : {"auto", "zstd", "planes+lz4", "okx_ob_f32"}) {
     for (const Profile profile : {Profile::Fast, Profile::Dense}) {
-      Chooser chooser(kBook, plans_for(name, kBook), profile);
+      Chooser chooser(kBook, schemes_for(name, kBook), profile);
       std::vector<std::byte> out;
       for (unsigned i = 0; i < 40; ++i) {
         out.clear();
@@ -173,7 +173,7 @@ TEST(Chooser, NeverLeavesTheCastOutWhenAskedForIt) {
   const std::uint32_t tiny[] = {1, 1};
   const RowLayout layout(Kind::Float32, tiny);
   const float third = 1.0f / 3;
-  Chooser chooser(layout, plans_for("generic_ob", layout, 3, {true, Normalise::None, 1}), Profile::Dense);
+  Chooser chooser(layout, schemes_for("generic_ob", layout, 3, {true, Normalise::None, 1}), Profile::Dense);
   std::vector<std::byte> out;
   const EncodedChunk chunk = encode(chooser, {as_bytes(&third), 4}, 1, out);
   EXPECT_GT(chunk.cast_error.max_absolute, 0);
@@ -183,7 +183,7 @@ TEST(Chooser, NeverLeavesTheCastOutWhenAskedForIt) {
 TEST(Chooser, ComesBackToAnotherPlanWhenTheDataChanges) {
   // First rows whose planes are constant but one, then rows that repeat as wholes.
   const RowLayout layout(Kind::UInt32, {});
-  Chooser chooser(layout, plans_for("auto", layout), Profile::Dense);
+  Chooser chooser(layout, schemes_for("auto", layout), Profile::Dense);
   std::map<std::string, int> before, after;
   for (unsigned i = 0; i < 200; ++i) {
     Buffer rows = random_bytes(4000, i);
@@ -204,7 +204,7 @@ TEST(Chooser, ComesBackToAnotherPlanWhenTheDataChanges) {
 TEST(Chooser, LeavesTheOutputAloneWhenItThrows) {
   Buffer rows(kBook.row_bytes() * 2);
   store<float>(rows.data() + 40, 1e9f);
-  Chooser chooser(kBook, plans_for("okx_ob_f16", kBook), Profile::Fast);
+  Chooser chooser(kBook, schemes_for("okx_ob_f16", kBook), Profile::Fast);
   std::vector<std::byte> out(5);
   EXPECT_THROW(chooser.encode({rows, 2}, out), Error);
   EXPECT_EQ(out.size(), 5u);
@@ -216,9 +216,9 @@ TEST(Chooser, FastWeighsBytesAgainstDecoding) {
   EncodedChunk chunk;
   chunk.record_bytes = 1000;
   chunk.transformed_bytes = 38400;
-  const ChunkPlan zstd = plans_for("zstd", kBook).front(), lz4 = plans_for("lz4", kBook).front();
-  const auto cost = [&](Profile profile, const ChunkPlan& plan) {
-    return reading_cost(profile, plan, chunk, 38400, 64);
+  const Scheme zstd = schemes_for("zstd", kBook).front(), lz4 = schemes_for("lz4", kBook).front();
+  const auto cost = [&](Profile profile, const Scheme& scheme) {
+    return reading_cost(profile, scheme, chunk, 38400, 64);
   };
   EXPECT_EQ(cost(Profile::Dense, zstd), 1000);
   EXPECT_EQ(cost(Profile::Dense, lz4), 1000);
@@ -229,13 +229,13 @@ TEST(Chooser, FastWeighsBytesAgainstDecoding) {
 TEST(Chooser, FastThinksOfWindowsOfLongChunks) {
   const RowLayout series(Kind::Float64, {});
   const std::uint32_t n_rows = 36000;
-  const ChunkPlan lz4 = plans_for("lz4", series).front(), numeric = plans_for("numeric", series).front();
+  const Scheme lz4 = schemes_for("lz4", series).front(), numeric = schemes_for("numeric", series).front();
   EncodedChunk whole, parts;
   whole.record_bytes = 7000;
   whole.transformed_bytes = 8 * n_rows;
   parts.record_bytes = parts.transformed_bytes = 7500;
-  const auto cost = [&](const ChunkPlan& plan, const EncodedChunk& chunk, std::uint32_t rows) {
-    return reading_cost(Profile::Fast, plan, chunk, 8 * n_rows, rows);
+  const auto cost = [&](const Scheme& scheme, const EncodedChunk& chunk, std::uint32_t rows) {
+    return reading_cost(Profile::Fast, scheme, chunk, 8 * n_rows, rows);
   };
   EXPECT_LT(cost(numeric, parts, n_rows), cost(lz4, whole, n_rows));
   EXPECT_LT(cost(lz4, whole, 256), cost(numeric, parts, 256));  // all of it is decoded anyhow
@@ -243,7 +243,7 @@ TEST(Chooser, FastThinksOfWindowsOfLongChunks) {
 
 // What is made beyond a core's own cache waits for the next.
 TEST(Chooser, FastKnowsThatLongChunksAreMadeSlowly) {
-  const ChunkPlan lz4 = plans_for("lz4", kBook).front();
+  const Scheme lz4 = schemes_for("lz4", kBook).front();
   const auto cost = [&](std::uint32_t n_rows) {
     EncodedChunk chunk;
     chunk.record_bytes = 100;
@@ -258,7 +258,7 @@ TEST(Chooser, FastKnowsThatLongChunksAreMadeSlowly) {
 TEST(Chooser, ChoosesAgainWhereAChunkIsUnlike) {
   const RowLayout series(Kind::Float64, {});
   for (const Profile profile : {Profile::Fast, Profile::Dense}) {
-    Chooser chooser(series, plans_for("auto", series), profile);
+    Chooser chooser(series, schemes_for("auto", series), profile);
     for (unsigned i = 0; i < 30; ++i) {
       Buffer rows = random_bytes(8 * 500, i);
       if (i % 3 != 0) {
@@ -277,7 +277,7 @@ TEST(Chooser, ChoosesAgainWhereAChunkIsUnlike) {
 TEST(Chooser, ADecisionOvertakesWhatWasEncodedAhead) {
   const RowLayout series(Kind::UInt32, {});
   const Buffer zeros(4000), noise = random_bytes(4000, 1);
-  Chooser chooser(series, plans_for("auto", series), Profile::Fast);
+  Chooser chooser(series, schemes_for("auto", series), Profile::Fast);
   std::vector<std::byte> out;
   chooser.encode({zeros, 1000}, out);
   ASSERT_GT(chooser.ahead(1000), 2u);

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/codec/plan.h"
+#include "core/codec/scheme.h"
 #include "core/storage/memory.h"
 #include "core/store/reader.h"
 #include "core/store/writer.h"
@@ -75,13 +75,13 @@ class ToyCodec : public testing::Test {
 };
 
 TEST_F(ToyCodec, HasItsNames) {
-  const std::string names = ", " + plan_names() + ",";
+  const std::string names = ", " + scheme_names() + ",";
   for (const char* name : {", toy,", ", toy+zstd,", ", light,"})
     EXPECT_NE(names.find(name), names.npos) << name;
-  EXPECT_EQ(plans_for("toy+zstd", layout()).size(), 1u);
-  EXPECT_EQ(plans_for("toy", layout()).front().codec, &kToyCodec);
+  EXPECT_EQ(schemes_for("toy+zstd", layout()).size(), 1u);
+  EXPECT_EQ(schemes_for("toy", layout()).front().codec, &kToyCodec);
   try {
-    plans_for("toy", RowLayout(Kind::Float64, {}));
+    schemes_for("toy", RowLayout(Kind::Float64, {}));
     FAIL();
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(), "codec \"toy\" takes rows of int32: it cannot hold rows of float64 ()");

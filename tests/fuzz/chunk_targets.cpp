@@ -6,10 +6,10 @@
 #include <cmath>
 #include <optional>
 
-#include "core/base/scratch.h"
 #include "core/codec/choose.h"
 #include "core/codec/codec.h"
-#include "core/codec/plan.h"
+#include "core/codec/scheme.h"
+#include "core/codec/work.h"
 #include "core/format/cdd/record.h"
 #include "tests/fuzz/target.h"
 
@@ -17,7 +17,7 @@ namespace cdd::fuzz {
 namespace {
 
 constexpr std::size_t kMostRawBytes = 1 << 17;
-constexpr ChunkPlace kPlace{7, 3};
+constexpr ChunkKey kPlace{7, 3};
 
 const Codec& codec_of(CodecId id) { return *find_codec(static_cast<std::uint16_t>(id)); }
 
@@ -27,7 +27,7 @@ struct ChunkInput {
   RowLayout layout;
   std::uint32_t n_rows = 0;
   RowRange part;
-  std::uint32_t flavour = 0;  // flags, plan or whatever else a target chooses
+  std::uint32_t flavour = 0;  // flags, scheme or whatever else a target chooses
   Bytes rest;
 
   Bytes rows_of(Bytes rows, RowRange range) const {
@@ -69,8 +69,9 @@ ChunkInput take_head(CodecId codec, Bytes input) {
 
 // What this thread's working memory holds before a call.
 void fill_scratch(std::byte memory) {
-  for (const Stage stage : {Stage::Compress, Stage::Transform, Stage::Transform2, Stage::Rows}) {
-    const MutableBytes bytes = scratch(stage).get(1 << 16);
+  for (Scratch* const buffer :
+       {&scratch<TransformedBytes>(), &scratch<CodecWork>(), &scratch<CodecWork2>(), &scratch<ChunkRows>()}) {
+    const MutableBytes bytes = buffer->get(1 << 16);
     std::fill_n(bytes.data(), bytes.size() + kScratchPadding, memory);
   }
 }
@@ -275,7 +276,7 @@ void encode_auto(Bytes input) {
   const ChunkInput chunk = take_head(shape, input);
   const Buffer rows = make_rows(chunk);
   const auto profile = chunk.flavour % 2 == 0 ? Profile::Fast : Profile::Dense;
-  Chooser chooser(chunk.layout, plans_for("auto", chunk.layout), profile);
+  Chooser chooser(chunk.layout, schemes_for("auto", chunk.layout), profile);
   const std::uint64_t step = std::max<std::uint64_t>(chunk.part.count, chunk.n_rows / 8 + 1);
   Buffer record;
   for (std::uint64_t first = 0; first < chunk.n_rows; first += step) {

@@ -58,11 +58,11 @@ inline Buffer decode_first_cell(const Codec& codec, const RowLayout& layout, std
 }
 
 // A whole record, exactly sized; empty when the codec declined.
-inline Buffer encode_record(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, const ChunkPlan& plan,
+inline Buffer encode_record(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, const Scheme& scheme,
                             EncodedChunk* encoded = nullptr) {
-  Buffer out(record_bound(layout, n_rows, plan) + kScratchPadding);
-  const EncodedChunk chunk =
-      encode_chunk(layout, rows, n_rows, plan, {7, 3}, MutableBytes(out).first(out.size() - kScratchPadding));
+  Buffer out(record_bound(layout, n_rows, scheme) + kScratchPadding);
+  const EncodedChunk chunk = encode_chunk(layout, rows, n_rows, scheme, {7, 3},
+                                          MutableBytes(out).first(out.size() - kScratchPadding));
   if (encoded != nullptr) *encoded = chunk;
   out.resize(chunk.record_bytes);
   return out;

@@ -4,7 +4,7 @@
 #include <stdexcept>
 
 #include "core/base/hash.h"
-#include "core/store/block_walk.h"
+#include "core/store/index/block_walk.h"
 #include "core/store/reader.h"
 
 namespace cdd {

@@ -21,7 +21,7 @@ function(cdd_add_mutant name file original replacement)
   set_tests_properties(Mutant.${name} PROPERTIES PASS_REGULAR_EXPRESSION "VIOLATED ")
 endfunction()
 
-cdd_add_mutant(SealBeforeSync core/store/index_writer.cpp
+cdd_add_mutant(SealBeforeSync core/store/index/index_writer.cpp
 "    storage_->sync();
     at_.synced = true;
     whole_.synced = true;
@@ -33,7 +33,7 @@ cdd_add_mutant(SealBeforeSync core/store/index_writer.cpp
     whole_.synced = true;
     committed_chunks_ = at_.chunks;")
 
-cdd_add_mutant(ProofBeforeSync core/store/index_writer.cpp
+cdd_add_mutant(ProofBeforeSync core/store/index/index_writer.cpp
 "    storage_->sync();
     at_.synced = true;
     whole_.synced = true;"
@@ -43,15 +43,15 @@ cdd_add_mutant(ProofBeforeSync core/store/index_writer.cpp
     whole_.synced = true;")
 
 # A power cut kept the proof, and slots of the append that was to overwrite it.
-cdd_add_mutant(NoScrubBehindTheProof core/store/recovery.cpp
+cdd_add_mutant(NoScrubBehindTheProof core/store/index/recovery.cpp
 "  writer.clear_slots(k, kept.chunks - geometry.first_chunk(k) + (is_proven ? 1 : 0));"
 "  if (!is_proven) writer.clear_slots(k, kept.chunks - geometry.first_chunk(k));")
 
-cdd_add_mutant(LinkSyncedAlways core/store/index_writer.cpp
+cdd_add_mutant(LinkSyncedAlways core/store/index/index_writer.cpp
 "const std::uint32_t synced = at_.synced ? slot_flags::kSynced : 0;"
 "const std::uint32_t synced = slot_flags::kSynced;")
 
-cdd_add_mutant(RollBackProvenBeforeSync core/store/index_writer.cpp
+cdd_add_mutant(RollBackProvenBeforeSync core/store/index/index_writer.cpp
 "  storage_->sync();
   at_.synced = true;
   whole_ = at_;"
@@ -60,40 +60,40 @@ cdd_add_mutant(RollBackProvenBeforeSync core/store/index_writer.cpp
   at_.synced = true;
   whole_ = at_;")
 
-cdd_add_mutant(TornSealKept core/store/recovery.cpp
+cdd_add_mutant(TornSealKept core/store/index/recovery.cpp
 "const bool is_sealed = clean ? has_whole_seal(found) :"
 "const bool is_sealed = clean ? has_whole_seal(found) || true :")
 
-cdd_add_mutant(NoScrubOfSlots core/store/index_writer.cpp
+cdd_add_mutant(NoScrubOfSlots core/store/index/index_writer.cpp
 "if (found.size() == bytes && std::memcmp(found.data(), kZeros, bytes) == 0) continue;"
 "if (found.size() <= bytes) continue;")
 
-cdd_add_mutant(RecoveryWithoutRecordCheck core/store/recovery.cpp
+cdd_add_mutant(RecoveryWithoutRecordCheck core/store/index/recovery.cpp
 "if (!slot || walk.record_of(kept.unbroken, *slot).empty()) break;"
 "if (!slot) break;")
 
-cdd_add_mutant(SyncedAlways core/store/index_writer.cpp
+cdd_add_mutant(SyncedAlways core/store/index/index_writer.cpp
 "slot.flags = (next.synced ? slot_flags::kSynced : 0) |"
 "slot.flags = slot_flags::kSynced |")
 
-cdd_add_mutant(LinkPastTheEndFatal core/store/block_walk.cpp
+cdd_add_mutant(LinkPastTheEndFatal core/store/index/block_walk.cpp
 "if (is_sealed(k)) {"
 "if (is_sealed(k) || next) {")
 
-cdd_add_mutant(AcknowledgeBeforeSync core/store/index_writer.cpp
+cdd_add_mutant(AcknowledgeBeforeSync core/store/index/index_writer.cpp
 "    storage_->sync();
     at_.synced = true;
     whole_.synced = true;"
 "    at_.synced = true;
     whole_.synced = true;")
 
-cdd_add_mutant(NoSyncAfterRecovery core/store/recovery.cpp
+cdd_add_mutant(NoSyncAfterRecovery core/store/index/recovery.cpp
 "  storage.truncate(kept.end);
   storage.sync();"
 "  storage.truncate(kept.end);")
 
 # What a killed writer had not synced is kept, proven, and then lost to a power cut.
-cdd_add_mutant(RecoveryProvenBeforeSync core/store/recovery.cpp
+cdd_add_mutant(RecoveryProvenBeforeSync core/store/index/recovery.cpp
 "    storage.sync();
     is_proven = writer.put_proof();"
 "    is_proven = writer.put_proof();")
@@ -103,11 +103,11 @@ cdd_add_mutant(NoSlotCheck core/format/cdd/slot.cpp
 "if (stored == 0 && check32(CheckDomain::Slot, salt, key, {bytes, kCheckAt}) != 0) return")
 
 # The link reached the disk, slots of the block it leads away from did not.
-cdd_add_mutant(StaleLink core/store/block_walk.cpp
+cdd_add_mutant(StaleLink core/store/index/block_walk.cpp
 "  for (std::uint64_t k = blocks_.size(); k-- > 0 && !proven;) {"
 "  for (std::uint64_t k = blocks_.size(); k-- > blocks_.size() - 1 && !proven;) {")
 
 # Recovery put the proof where the link was, and did not come to cut off the block behind it.
-cdd_add_mutant(LinkHealedOverTheProof core/store/block_walk.cpp
+cdd_add_mutant(LinkHealedOverTheProof core/store/index/block_walk.cpp
 "  if (is_commit_at(link, capacity)) return std::nullopt;"
 "  if (is_commit_at(link, capacity + 1)) return std::nullopt;")

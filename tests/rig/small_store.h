@@ -1,4 +1,4 @@
-// Small stores in memory for tests that take them apart: chunks written by every plan there is.
+// Small stores in memory for tests that take them apart: chunks written by every scheme there is.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 #include "core/codec/chunk_codec.h"
 #include "core/storage/memory.h"
 #include "core/store/header.h"
-#include "core/store/index_writer.h"
+#include "core/store/index/index_writer.h"
 
 namespace cdd {
 
@@ -24,23 +24,23 @@ struct SmallStore {
   std::size_t chunk_bytes() const { return std::size_t{chunk_rows} * layout.row_bytes(); }
 };
 
-// All plans whose codec takes such rows.
-inline std::vector<ChunkPlan> plans_for(const RowLayout& layout) {
-  std::vector<ChunkPlan> plans;
+// All schemes whose codec takes such rows.
+inline std::vector<Scheme> schemes_for(const RowLayout& layout) {
+  std::vector<Scheme> schemes;
   for (const Codec* codec : codecs()) {
     if (!codec->accepts(layout)) continue;
     for (const Compressor compressor : {Compressor::None, Compressor::Lz4, Compressor::Zstd}) {
       for (const bool planes : {false, true}) {
-        ChunkPlan plan;
-        plan.codec = codec;
-        plan.compressor = compressor;
-        plan.byte_planes = planes;
-        plan.float16.enabled = codec->id == CodecId::OkxObF16;  // small_rows() fit into 16 bits
-        plans.push_back(plan);
+        Scheme scheme;
+        scheme.codec = codec;
+        scheme.compressor = compressor;
+        scheme.byte_planes = planes;
+        scheme.float16.enabled = codec->id == CodecId::OkxObF16;  // small_rows() fit into 16 bits
+        schemes.push_back(scheme);
       }
     }
   }
-  return plans;
+  return schemes;
 }
 
 // Rows that look like books: sorted-ish numbers that move a little, a few decimals.
@@ -76,9 +76,9 @@ inline SmallStore make_small_store(const RowLayout& layout, std::uint32_t chunk_
   made.first_block = header.size();
   storage.write_at(0, Bytes(header));
   IndexWriter writer = IndexWriter::create(storage, metadata, header.size());
-  const auto plans = plans_for(layout);
-  for (std::size_t i = 0, plan = 0; i < chunks; ++plan) {
-    const ChunkPlan& with = plans[plan % plans.size()];
+  const auto schemes = schemes_for(layout);
+  for (std::size_t i = 0, scheme = 0; i < chunks; ++scheme) {
+    const Scheme& with = schemes[scheme % schemes.size()];
     std::vector<std::byte> record(record_bound(layout, chunk_rows, with) + kScratchPadding);
     const Bytes rows = Bytes(made.rows).subspan(i * made.chunk_bytes(), made.chunk_bytes());
     const EncodedChunk chunk =

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <random>
 
-#include "core/codec/plan.h"
+#include "core/codec/scheme.h"
 #include "core/storage/memory.h"
 #include "core/store/reader.h"
 #include "core/store/writer.h"
@@ -178,7 +178,7 @@ TEST(Choice, ALongTimeWithoutAFeedIsForgotten) {
 
 TEST(Choice, DenseIsWithinAFiftiethOfTheBestCodecByName) {
   std::vector<std::string> names;
-  std::string listed = plan_names() + ", ";
+  std::string listed = scheme_names() + ", ";
   for (std::size_t at; (at = listed.find(", ")) != std::string::npos; listed.erase(0, at + 2)) {
     const std::string name = listed.substr(0, at);
     if (name != "auto" && !name.starts_with("okx_ob_f16")) names.push_back(name);
@@ -187,7 +187,7 @@ TEST(Choice, DenseIsWithinAFiftiethOfTheBestCodecByName) {
     const auto dense = static_cast<double>(stored(rows, options_for("auto", Profile::Dense)));
     for (const std::string& name : names) {
       try {
-        plans_for(name, rows.layout);
+        schemes_for(name, rows.layout);
       } catch (const Error&) {
         continue;  // it does not suit these rows
       }

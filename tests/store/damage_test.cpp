@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <set>
 
-#include "core/store/block_walk.h"
+#include "core/store/index/block_walk.h"
 #include "core/store/reader.h"
 #include "core/store/writer.h"
 #include "tests/rig/small_store.h"
@@ -76,9 +76,9 @@ std::vector<RowLayout> layouts() {
   return {RowLayout(Kind::Float32, kBook), RowLayout(Kind::UInt8, kFew), RowLayout(Kind::Int64, kTable)};
 }
 
-// Enough for a chunk by every plan that takes it, and for some index blocks.
+// Enough for a chunk by every scheme that takes it, and for some index blocks.
 std::size_t chunks_of_all_plans(const RowLayout& layout) {
-  return std::max<std::size_t>(22, plans_for(layout).size());
+  return std::max<std::size_t>(22, schemes_for(layout).size());
 }
 
 // One bit in `stride` of them; 1 for a run that takes them all.

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "core/storage/memory.h"
-#include "core/store/block_walk.h"
+#include "core/store/index/block_walk.h"
 #include "core/store/reader.h"
 #include "core/store/writer.h"
 #include "tests/rig/failing_allocation.h"

@@ -11,7 +11,7 @@
 #include <limits>
 #include <random>
 
-#include "core/codec/plan.h"
+#include "core/codec/scheme.h"
 #include "tests/rig/codec_rig.h"
 #include "tests/rig/levels_rig.h"
 #include "tests/rig/test_data.h"
@@ -320,9 +320,9 @@ TEST(Golden, OldRecordsDecodeToTheirRows) {
     const std::filesystem::path path = folder / (std::string(golden.name) + ".record");
     const std::filesystem::path rows_path = folder / (std::string(golden.name) + ".rows");
     if (std::getenv("CDD_WRITE_GOLDEN") != nullptr) {
-      ChunkPlan plan = plans_for(golden.codec, golden.layout, 3, golden.float16).at(0);
-      plan.smallest = plan.coded = golden.coded;
-      const Buffer record = encode_record(golden.layout, golden.rows, golden.n_rows, plan);
+      Scheme scheme = schemes_for(golden.codec, golden.layout, 3, golden.float16).at(0);
+      scheme.smallest = scheme.coded = golden.coded;
+      const Buffer record = encode_record(golden.layout, golden.rows, golden.n_rows, scheme);
       write_new(path, record);
       if (golden.float16.enabled || golden.keeps_rows)
         write_new(rows_path, decode_record(golden.layout, golden.n_rows, record, {0, golden.n_rows}));

@@ -65,11 +65,11 @@ PlainFile make_plain_file(std::size_t chunks, BlockType type) {
   file.align(first_block + 4096);
   for (std::size_t i = 0; i < chunks; ++i) {
     file.align(align_up(file.image.size(), kRecordAlignment));
-    ChunkPlan plan;
-    plan.codec = find_codec(0);
-    std::vector<std::byte> record(record_bound(layout(), kChunkRows, plan) + kScratchPadding);
+    Scheme scheme;
+    scheme.codec = find_codec(0);
+    std::vector<std::byte> record(record_bound(layout(), kChunkRows, scheme) + kScratchPadding);
     const std::size_t bytes = std::size_t{kChunkRows} * layout().row_bytes();
-    const auto chunk = encode_chunk(layout(), Bytes(file.rows).subspan(i * bytes, bytes), kChunkRows, plan,
+    const auto chunk = encode_chunk(layout(), Bytes(file.rows).subspan(i * bytes, bytes), kChunkRows, scheme,
                                     {metadata.check_salt(), i}, record);
     file.records.push_back(file.image.size());
     file.put(Bytes(record).first(chunk.record_bytes));

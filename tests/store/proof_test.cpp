@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "core/store/block_walk.h"
+#include "core/store/index/block_walk.h"
 #include "core/store/reader.h"
 #include "tests/rig/crash_simulator.h"
 

@@ -234,13 +234,14 @@ TEST(Salvage, AFileThatIsMadeToKeepItBusyIsGivenUp) {
   metadata.layout = layout;
   Image image = encode_header(metadata, {});
   image.resize(image.size() + (4 << 20));
-  ChunkPlan plan;
-  plan.codec = find_codec(static_cast<std::uint16_t>(CodecId::Bytes));
-  ASSERT_NE(plan.codec, nullptr);
-  plan.compressor = Compressor::Zstd;
+  Scheme scheme;
+  scheme.codec = find_codec(static_cast<std::uint16_t>(CodecId::Bytes));
+  ASSERT_NE(scheme.codec, nullptr);
+  scheme.compressor = Compressor::Zstd;
   const Image zeros(1 << 20);
-  Image record(record_bound(layout, 1 << 20, plan) + kScratchPadding);
-  const EncodedChunk chunk = encode_chunk(layout, zeros, 1 << 20, plan, {std::uint64_t{7} << 40, 1}, record);
+  Image record(record_bound(layout, 1 << 20, scheme) + kScratchPadding);
+  const EncodedChunk chunk =
+      encode_chunk(layout, zeros, 1 << 20, scheme, {std::uint64_t{7} << 40, 1}, record);
   ASSERT_GT(chunk.record_bytes, 0u);
   for (std::size_t at = image.size() - (4 << 20); at + chunk.record_bytes < image.size();
        at = static_cast<std::size_t>(align_up(at + chunk.record_bytes, 8))) {

@@ -293,6 +293,23 @@ def test_a_forgotten_writer_is_closed_with_a_warning(tmp_path: Path) -> None:
         gc.collect()
 
 
+def test_stats(tmp_path: Path) -> None:
+    path = tmp_path / "a.cdd"
+    rows = np.arange(25, dtype=np.int64).reshape(-1, 1)
+    with cdd.open(path, "w", chunk_rows=10) as writer:
+        assert writer.stats()[:5] == (0, 0, 0, 0, 0)
+        writer.append(rows)
+        stats = writer.stats()
+        assert stats == (25, 5, 2, 2, 20 * 8, stats.stored_bytes)
+        assert 0 < stats.stored_bytes <= path.stat().st_size
+        writer.flush()
+        stats = writer.stats()
+        assert stats == (25, 0, 3, 0, 25 * 8, stats.stored_bytes)
+    closed = writer.stats()
+    assert (closed.rows, closed.waiting_rows, closed.chunks, closed.raw_bytes) == (25, 0, 3, 200)
+    assert closed.stored_bytes <= path.stat().st_size
+
+
 def test_a_writer_is_not_pickled(tmp_path: Path) -> None:
     with cdd.open(tmp_path / "a.cdd", "w") as writer, pytest.raises(TypeError, match="one writer"):
         pickle.dumps(writer)

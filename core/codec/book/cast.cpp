@@ -1,11 +1,11 @@
 #include "core/codec/book/cast.h"
+#include "core/codec/work.h"
 
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
 #include <limits>
 
-#include "core/base/scratch.h"
 #include "core/simd/half.h"
 
 namespace cdd {
@@ -79,7 +79,7 @@ void uncast_rows(const RowLayout& layout, std::uint32_t n_rows, const BookScale&
     return simd::half_to_float(halves, std::size_t{layout.row_items()} * n_rows, out);
   }
   const std::size_t items = layout.row_items();
-  const MutableBytes mask_bytes = scratch(Stage::Transform2).get(items * sizeof(std::uint32_t));
+  const MutableBytes mask_bytes = scratch<CodecWork2>().get(items * sizeof(std::uint32_t));
   auto* mask = reinterpret_cast<std::uint32_t*>(mask_bytes.data());
   std::fill_n(mask, items, 0u);
   for (std::size_t i = 0; i < items; i += layout.dims()[1]) mask[i] = ~0u;
@@ -116,7 +116,7 @@ void check_castable(const RowLayout& layout, Bytes rows, std::uint64_t n_rows,
   for (std::uint64_t first = 0; first < n_rows; first += step_rows) {
     const auto n = static_cast<std::uint32_t>(std::min(step_rows, n_rows - first));
     const Bytes given = rows.subspan(static_cast<std::size_t>(first) * row_bytes, n * row_bytes);
-    std::byte* const work = scratch(Stage::Transform).get(given.size() * 3 / 2 + sizeof(float) * n).data();
+    std::byte* const work = scratch<CodecWork>().get(given.size() * 3 / 2 + sizeof(float) * n).data();
     auto* const mids = reinterpret_cast<float*>(work + given.size());
     auto* const halves = reinterpret_cast<std::uint16_t*>(mids + n);
     const bool by_mid = options.normalise == Normalise::Mid;

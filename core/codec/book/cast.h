@@ -20,7 +20,7 @@ struct BookScale {
 void cast_rows(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, const Float16Options& options,
                std::span<float> mids, std::uint16_t* halves, std::uint64_t first_row = 0);
 
-// Rows of float16 to float32 at `out`. Uses scratch(Stage::Transform2).
+// Rows of float16 to float32 at `out`. Uses scratch<CodecWork2>().
 void uncast_rows(const RowLayout& layout, std::uint32_t n_rows, const BookScale& scale,
                  const std::uint16_t* halves, std::byte* out);
 
@@ -28,7 +28,7 @@ void uncast_rows(const RowLayout& layout, std::uint32_t n_rows, const BookScale&
 // is, when a finite value became infinite.
 CastError cast_error(const RowLayout& layout, Bytes given, Bytes returned, std::uint64_t first_row = 0);
 
-// Throws what casting these rows would, and keeps nothing. Uses scratch(Stage::Transform).
+// Throws what casting these rows would, and keeps nothing. Uses scratch<CodecWork>().
 void check_castable(const RowLayout& layout, Bytes rows, std::uint64_t n_rows, const Float16Options& options);
 
 }  // namespace cdd

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "core/base/scratch.h"
 #include "core/codec/book/cast.h"
+#include "core/codec/work.h"
 #include "core/simd/planes.h"
 #include "core/simd/xor_rows.h"
 
@@ -48,7 +48,7 @@ std::size_t encode_half(const RowLayout& layout, Bytes rows, std::uint32_t n_row
   const bool by_mid = context.float16.normalise == Normalise::Mid;
   const std::size_t half_bytes = rows.size() / 2;
   const std::size_t mid_bytes = by_mid ? sizeof(float) * n_rows : 0;
-  std::byte* work = scratch(Stage::Transform).get(rows.size() + mid_bytes + half_bytes).data();
+  std::byte* work = scratch<CodecWork>().get(rows.size() + mid_bytes + half_bytes).data();
   std::byte* returned = context.reconstructed != nullptr ? context.reconstructed : work;
   auto* mids = reinterpret_cast<float*>(work + rows.size());
   auto* halves = reinterpret_cast<std::uint16_t*>(work + rows.size() + mid_bytes);
@@ -136,7 +136,7 @@ void decode_half(const RowLayout& layout, std::uint32_t n_rows, Bytes payload, R
   const std::byte* planes = take_planes(reader, std::uint64_t{layout.row_bytes()} / 2 * n_rows);
 
   const std::size_t mid_bytes = by_mid ? sizeof(float) * part.count : 0;
-  std::byte* work = scratch(Stage::Transform).get(mid_bytes + part.count * layout.row_bytes() / 2).data();
+  std::byte* work = scratch<CodecWork>().get(mid_bytes + part.count * layout.row_bytes() / 2).data();
   auto* mids = reinterpret_cast<float*>(work);
   auto* halves = reinterpret_cast<std::uint16_t*>(work + mid_bytes);
   if (by_mid) simd::join_planes(mid_planes.data() + part.first, n_rows, part.count, sizeof(float), work);

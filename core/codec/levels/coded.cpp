@@ -1,10 +1,9 @@
 // The decoder of coded streams.
 
 #include "core/codec/levels/coded.h"
+#include "core/codec/work.h"
 
 #include <algorithm>
-
-#include "core/base/scratch.h"
 
 namespace cdd::levels {
 namespace {
@@ -63,7 +62,7 @@ CodedReader::CodedReader(const Cursor& in, std::size_t most_values, std::size_t 
   const std::size_t bytes = most_values * 12 +
                             n_streams * (2 * kPartBytes + sizeof(Stream) + kArrays * (kRoomSlack + 64)) +
                             (sizeof(CodeEntry) << kMaxCodeLength) + 2 * (kRoomSlack + 64);
-  next_room_ = scratch(Stage::Transform2).get(bytes).data();
+  next_room_ = scratch<CodecWork2>().get(bytes).data();
   parts_ = room<Part>(2 * n_streams);
 }
 

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "core/base/scratch.h"
 #include "core/codec/levels/segment.h"
+#include "core/codec/work.h"
 
 namespace cdd::levels {
 namespace {
@@ -70,7 +70,7 @@ std::byte* carve(const Shape& shape, const Header& h, simd::LevelsReplay& r) {
   const std::size_t bytes =
       Arena::bytes_for(r.end_row, 4) + (4 + simd::kLevelsOpColumns) * Arena::bytes_for(events, 4) +
       Arena::bytes_for(ids, 2) + Arena::bytes_for(lanes, 4) + Arena::bytes_for(entries, 1);
-  Arena arena(scratch(Stage::Transform).get(bytes).data());
+  Arena arena(scratch<CodecWork>().get(bytes).data());
   r.counts = arena.take<std::uint32_t>(r.end_row);
   for (auto** p : {&r.kinds, &r.event_slots, &r.moves, &r.known, &r.ops.slot, &r.ops.low, &r.ops.length,
                    &r.ops.is_down, &r.ops.id, &r.ops.parent, &r.ops.heirs}) {

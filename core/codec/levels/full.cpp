@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/base/scratch.h"
 #include "core/codec/levels/segment.h"
+#include "core/codec/work.h"
 
 namespace cdd::levels {
 
@@ -34,7 +34,7 @@ void decode_full(const Shape& shape, std::size_t n_rows, Cursor in, Coding codin
   const std::size_t end = wanted.end();
   const std::size_t end_row = std::min<std::size_t>(n_rows, static_cast<std::size_t>(align_up(end, kBlock)));
   const std::size_t n_deltas = (end_row - first_row) * steps;
-  Arena arena(scratch(Stage::Transform)
+  Arena arena(scratch<CodecWork>()
                   .get(Arena::bytes_for(scales.lanes * pitch, 4) +
                        Arena::bytes_for((n_entries + 16) * stride, 1) +
                        Arena::bytes_for(end_row - first_row, 4) + Arena::bytes_for(n_deltas, 4) +

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "core/base/scratch.h"
 #include "core/codec/levels/segment.h"
+#include "core/codec/work.h"
 
 namespace cdd::levels {
 namespace {
@@ -84,7 +84,7 @@ Work carve(const Shape& shape, const Header& h, Coding coding, simd::LevelsLadde
   std::size_t bytes = Arena::bytes_for((h.n_entries + 16) * stride, 1);
   for (const std::size_t n : words) bytes += Arena::bytes_for(n, 4);
   for (const std::size_t n : halves) bytes += Arena::bytes_for(n, 2);
-  Arena arena(scratch(Stage::Transform).get(bytes).data());
+  Arena arena(scratch<CodecWork>().get(bytes).data());
   for (auto** p : {&r.standing, &r.standing_next}) *p = arena.take<std::uint16_t>(standing);
   r.at = arena.take<std::uint16_t>(h.n_events);
   r.id = arena.take<std::uint16_t>(h.n_events);

@@ -3,10 +3,10 @@
 #include <bitset>
 #include <new>
 
-#include "core/base/scratch.h"
 #include "core/codec/cells.h"
 #include "core/codec/numeric/format.h"
 #include "core/codec/numeric/stream.h"
+#include "core/codec/work.h"
 
 namespace cdd::numeric {
 namespace {
@@ -39,8 +39,7 @@ class Decoder {
       : items_(items), shape_(take_shape(items, n_rows, &payload, &orders_)), range_(range), out_(out) {
     const std::size_t most_blocks = std::max(shape_.segment_blocks, Shape::blocks_of(shape_.values_of(0)));
     const MutableBytes memory =
-        scratch(Stage::Transform2)
-            .get(shape_.streams * sizeof(Stream) + most_blocks * sizeof(simd::NumericBlock));
+        scratch<CodecWork2>().get(shape_.streams * sizeof(Stream) + most_blocks * sizeof(simd::NumericBlock));
     streams_ = reinterpret_cast<Stream*>(memory.data());
     blocks_ = reinterpret_cast<simd::NumericBlock*>(memory.data() + shape_.streams * sizeof(Stream));
 
@@ -65,7 +64,7 @@ class Decoder {
     buffer_values_ = before_ + most_blocks * kBlockValues + kVectorBytes / sizeof(T);
     const std::size_t buffers = keeps_values_ ? shape_.streams : 1;
     const std::size_t all = buffers * buffer_values_ + table_entries;
-    values_ = reinterpret_cast<T*>(scratch(Stage::Transform).get(all * sizeof(T)).data());
+    values_ = reinterpret_cast<T*>(scratch<CodecWork>().get(all * sizeof(T)).data());
     tables_ = values_ + buffers * buffer_values_;
     for (std::uint32_t s = 0; s < shape_.streams; ++s) fill_table(streams_[s]);
   }

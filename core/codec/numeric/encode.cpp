@@ -5,13 +5,13 @@
 #include <span>
 #include <vector>
 
-#include "core/base/scratch.h"
 #include "core/codec/numeric/choose.h"
 #include "core/codec/numeric/format.h"
 #include "core/codec/numeric/pack.h"
 #include "core/codec/numeric/plan.h"
 #include "core/codec/numeric/represent.h"
 #include "core/codec/numeric/writer.h"
+#include "core/codec/work.h"
 
 namespace cdd::numeric {
 namespace {
@@ -153,7 +153,7 @@ std::size_t put_chunk(const Columns<T>& columns, const std::vector<Choice>& choi
 template <class T>
 T* integers(const Items& items, std::uint32_t n_rows) {
   return reinterpret_cast<T*>(
-      scratch(Stage::Transform2).get(2 * std::size_t{n_rows} * items.per_row * sizeof(T)).data());
+      scratch<CodecWork2>().get(2 * std::size_t{n_rows} * items.per_row * sizeof(T)).data());
 }
 
 // Copies the rows that stand for a chunk.

@@ -2,10 +2,15 @@
 
 #include <algorithm>
 
-#include "core/store/index_layout.h"
+#include "core/store/index/index_layout.h"
 #include "core/store/rescue/salvage.h"
 
 namespace cdd {
+namespace {
+
+struct IndexBytes {};
+
+}  // namespace
 
 DamagedIndex::DamagedIndex(const Storage& storage, const Header& header,
                            const std::vector<WholeRecord>& records)
@@ -52,7 +57,7 @@ std::uint64_t DamagedIndex::place_of(std::uint64_t k, std::uint64_t first,
 // Whether the header of slot block k is there, or its first slot.
 bool DamagedIndex::is_block(std::uint64_t offset, std::uint64_t k) const {
   if (offset >= file_bytes_) return false;
-  const Bytes bytes = storage_.read_at(offset, kBlockHeaderBytes + kSlotBytes, scratch(Stage::Record));
+  const Bytes bytes = storage_.read_at(offset, kBlockHeaderBytes + kSlotBytes, scratch<IndexBytes>());
   if (bytes.size() < kBlockHeaderBytes + kSlotBytes) return false;
   std::byte expected[kBlockHeaderBytes];
   put_block_header(geometry_.block_bytes(k), expected);
@@ -63,14 +68,14 @@ bool DamagedIndex::is_block(std::uint64_t offset, std::uint64_t k) const {
 // As far as the header tells: of an open block the hash is zero.
 bool DamagedIndex::is_sealed(std::uint64_t k) const {
   const std::uint64_t at = blocks_[static_cast<std::size_t>(k)];
-  const Bytes header = storage_.read_at(at, kBlockHeaderBytes, scratch(Stage::Record));
+  const Bytes header = storage_.read_at(at, kBlockHeaderBytes, scratch<IndexBytes>());
   return header.size() == kBlockHeaderBytes && has_seal(seal_of(header.data()));
 }
 
 std::optional<Slot> DamagedIndex::read(std::uint64_t k, std::uint64_t position) const {
   if (k >= blocks_.size() || blocks_[static_cast<std::size_t>(k)] == 0) return std::nullopt;
   const Bytes bytes = storage_.read_at(slot_offset(blocks_[static_cast<std::size_t>(k)], position),
-                                       kSlotBytes, scratch(Stage::Record));
+                                       kSlotBytes, scratch<IndexBytes>());
   return bytes.size() < kSlotBytes ? std::nullopt
                                    : parse_slot(bytes.data(), salt_, slot_key(geometry_, k, position));
 }
@@ -88,7 +93,7 @@ std::vector<std::optional<Slot>> DamagedIndex::slots(std::uint64_t k, std::uint6
   if (blocks_[static_cast<std::size_t>(k)] == 0 || position >= positions) return slots;
   const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kScanSlots, positions - position));
   const Bytes bytes = storage_.read_at(slot_offset(blocks_[static_cast<std::size_t>(k)], position),
-                                       count * kSlotBytes, scratch(Stage::Record));
+                                       count * kSlotBytes, scratch<IndexBytes>());
   for (std::size_t i = 0; (i + 1) * kSlotBytes <= bytes.size(); ++i)
     slots.push_back(parse_slot(bytes.data() + i * kSlotBytes, salt_, slot_key(geometry_, k, position + i)));
   return slots;

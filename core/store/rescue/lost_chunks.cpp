@@ -7,6 +7,8 @@
 namespace cdd {
 namespace {
 
+struct FileBytes {};
+
 // Whether bytes that are not zero follow what the file is known to hold.
 bool more_follows(const Storage& storage, const Header& header, const std::vector<WholeRecord>& records) {
   const BlockGeometry geometry = header.metadata.geometry();
@@ -20,7 +22,7 @@ bool more_follows(const Storage& storage, const Header& header, const std::vecto
     if (geometry.first_chunk(k) == last.chunk + 1 && at == end_of(last))
       at = align_block(at) + geometry.block_bytes(k);
   }
-  for (Bytes bytes; !(bytes = storage.read_at(at, 1 << 16, scratch(Stage::Record))).empty();) {
+  for (Bytes bytes; !(bytes = storage.read_at(at, 1 << 16, scratch<FileBytes>())).empty();) {
     if (std::any_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte != std::byte{0}; }))
       return true;
     at += bytes.size();

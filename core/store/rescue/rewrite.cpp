@@ -2,11 +2,13 @@
 
 #include <algorithm>
 
-#include "core/codec/plan.h"
+#include "core/codec/scheme.h"
 #include "core/store/reader.h"
 
 namespace cdd {
 namespace {
+
+struct RecordBytes {};
 
 // Rows are copied with every check there is: a new file would bear witness to what is wrong.
 constexpr ReaderOptions kVerified{.verify = Verify::Full};
@@ -56,7 +58,7 @@ void copy_records(const Storage& from, const Header& header, const RowLayout& la
     tell(progress, i, records.size());
     const WholeRecord& record = records[i];
     const std::size_t at = static_cast<std::size_t>(align_up(bytes.size(), kRecordAlignment));
-    const Bytes read = read_exactly(from, record.offset, record.size, scratch(Stage::Record));
+    const Bytes read = read_exactly(from, record.offset, record.size, scratch<RecordBytes>());
     bytes.resize(at);
     bytes.insert(bytes.end(), read.begin(), read.end());
     const bool continued =
@@ -107,8 +109,8 @@ void copy_first_rows(const std::string& path, std::uint64_t rows, const std::sha
 
 // Rows are to stay what they are, whatever codec is named.
 void check_lossless(const WriterOptions& options) {
-  const auto plans = plans_for(options.codec, options.layout, options.level, options.float16);
-  if (std::ranges::any_of(plans, [](const ChunkPlan& plan) { return plan.float16.enabled; })) {
+  const auto schemes = schemes_for(options.codec, options.layout, options.level, options.float16);
+  if (std::ranges::any_of(schemes, [](const Scheme& scheme) { return scheme.float16.enabled; })) {
     fail(ErrorCode::InvalidArgument,
          "codec \"%s\" would store rows as float16, and compacting keeps them as they are",
          options.codec.c_str());

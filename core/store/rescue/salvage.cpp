@@ -12,6 +12,9 @@
 namespace cdd {
 namespace {
 
+struct RecordBytes {};
+struct SalvagedRows {};
+
 constexpr std::size_t kWindowBytes = std::size_t{1} << 20;  // looked through per read
 constexpr std::size_t kDtypeAt = 4 + 2;
 constexpr std::size_t kHeadBytes = record_header_bytes(kMaxRowDims);
@@ -194,7 +197,7 @@ class Scan {
   }
 
   Bytes record_at(std::uint64_t at, std::uint32_t size) const {
-    const Bytes record = storage_.read_at(at, size, scratch(Stage::Record));
+    const Bytes record = storage_.read_at(at, size, scratch<RecordBytes>());
     return record.size() == size ? record : Bytes{};
   }
 
@@ -212,7 +215,7 @@ class Scan {
       if (bytes > std::min(max_raw_bytes_, kAddressableChunkBytes) || !spend(record.size() + bytes))
         return std::nullopt;
       const MutableBytes rows =
-          scratch(Stage::Rows).get(static_cast<std::size_t>(bytes)).first(static_cast<std::size_t>(bytes));
+          scratch<SalvagedRows>().get(static_cast<std::size_t>(bytes)).first(static_cast<std::size_t>(bytes));
       decode_chunk_rows(header.layout, record, {}, Verify::None, header.n_rows, {0, header.n_rows},
                         rows.data());
       if (hash128(rows) == header.hash) return header;

@@ -5,7 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/os/open_file.h"
-#include "core/os/windows.h"
+#include "core/os/win32/windows.h"
 
 namespace cdd {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "core/format/cdd/metadata.h"
 #include "core/storage/storage.h"
-#include "core/store/plain_block.h"
+#include "core/store/index/plain_block.h"
 
 namespace cdd {
 

@@ -2,7 +2,7 @@
 
 #include "core/base/error.h"
 #include "core/os/publish.h"
-#include "core/os/windows.h"
+#include "core/os/win32/windows.h"
 
 namespace cdd {
 

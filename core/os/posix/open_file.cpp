@@ -13,7 +13,7 @@
 
 #include "core/base/error.h"
 #include "core/os/open_file.h"
-#include "core/os/retry_posix.h"
+#include "core/os/posix/retry.h"
 
 static_assert(sizeof(off_t) == 8, "files beyond 2 GiB need 64-bit offsets");
 

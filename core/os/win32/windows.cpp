@@ -1,4 +1,4 @@
-#include "core/os/windows.h"
+#include "core/os/win32/windows.h"
 
 #include <cerrno>
 

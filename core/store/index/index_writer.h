@@ -10,7 +10,7 @@
 
 #include "core/format/cdd/metadata.h"
 #include "core/storage/storage.h"
-#include "core/store/index_layout.h"
+#include "core/store/index/index_layout.h"
 
 namespace cdd {
 
@@ -52,6 +52,7 @@ class IndexWriter {
   bool is_poisoned() const noexcept { return poisoned_; }
   std::uint64_t chunks() const noexcept { return at_.chunks; }
   std::uint64_t rows() const noexcept { return at_.rows; }
+  std::uint64_t end() const noexcept { return at_.end; }  // bytes of the file in use
   std::uint64_t uncommitted_chunks() const noexcept { return at_.chunks - committed_chunks_; }
 
  private:

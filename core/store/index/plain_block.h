@@ -17,10 +17,10 @@ struct PlainBlock {
   std::uint64_t next = 0;   // offset of the next block, 0 for none
 };
 
-// Reads the block at `offset`, `capacity` chunks from `place` on, after `row_begin` rows, and the records
+// Reads the block at `offset`, `capacity` chunks from `key` on, after `row_begin` rows, and the records
 // themselves: rows after a record that is damaged have no numbers. Throws Corrupt, Truncated, Unsupported, or
 // Checksum when the hash of the block or a check of a record does not hold.
 PlainBlock read_plain_block(const Storage& storage, std::uint64_t offset, std::uint32_t capacity,
-                            std::uint64_t row_begin, ChunkPlace place);
+                            std::uint64_t row_begin, ChunkKey key);
 
 }  // namespace cdd

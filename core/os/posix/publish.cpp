@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/os/posix/retry.h"
 #include "core/os/publish.h"
-#include "core/os/retry_posix.h"
 
 #if defined(__linux__) || defined(__APPLE__)
 #include <sys/xattr.h>

@@ -8,12 +8,14 @@
 #include <algorithm>
 
 #include "core/base/hash.h"
-#include "core/store/block_walk.h"
-#include "core/store/index_layout.h"
-#include "core/store/index_writer.h"
+#include "core/store/index/block_walk.h"
+#include "core/store/index/index_layout.h"
+#include "core/store/index/index_writer.h"
 
 namespace cdd {
 namespace {
+
+struct BlockBytes {};
 
 bool has_whole_seal(Bytes header) {
   return header.size() == kBlockHeaderBytes && is_whole_seal(seal_of(header.data()));
@@ -135,7 +137,7 @@ void IndexWriter::restore_headers(const BlockWalk& walk, bool clean) {
     const std::uint64_t offset = blocks_[k];
     std::byte open[kBlockHeaderBytes];
     put_block_header(geometry_.block_bytes(k), open);
-    const Bytes found = storage_->read_at(offset, kBlockHeaderBytes, scratch(Stage::Record));
+    const Bytes found = storage_->read_at(offset, kBlockHeaderBytes, scratch<BlockBytes>());
     const bool is_open = std::equal(found.begin(), found.end(), open, open + kBlockHeaderBytes);
     const bool is_whole =
         found.size() == kBlockHeaderBytes && std::equal(open, open + kBlockHashAt, found.data());

@@ -11,7 +11,7 @@
 #include <mutex>
 
 #include "core/base/hash.h"
-#include "core/store/block_walk.h"
+#include "core/store/index/block_walk.h"
 
 namespace cdd {
 

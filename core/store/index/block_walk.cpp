@@ -1,13 +1,15 @@
-#include "core/store/block_walk.h"
+#include "core/store/index/block_walk.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "core/format/cdd/record.h"
-#include "core/store/index_layout.h"
+#include "core/store/index/index_layout.h"
 
 namespace cdd {
 namespace {
+
+struct IndexBytes {};
 
 constexpr std::size_t kScanSlots = 2048;                    // of one read while scanning: 64 KiB
 constexpr std::size_t kLookSlots = 192;                     // more than a wiped sector of 4096 bytes holds
@@ -64,7 +66,7 @@ std::optional<std::uint64_t> BlockWalk::find_header_behind(std::uint64_t k) cons
   put_block_header(geometry_.block_bytes(k + 1), expected);
   const std::uint64_t begin = align_block(end_of_last_record(k));
   for (std::uint64_t at = begin; at - begin < kMostSearchedBytes;) {
-    const Bytes bytes = storage_.copy_at(at, kSearchBytes, scratch(Stage::Record));
+    const Bytes bytes = storage_.copy_at(at, kSearchBytes, scratch<IndexBytes>());
     if (bytes.size() < kBlockHeaderBytes + kSlotBytes) break;
     std::size_t i = 0;
     for (; i + kBlockHeaderBytes + kSlotBytes <= bytes.size(); i += kSlotArrayAlignment) {
@@ -146,7 +148,7 @@ std::optional<BlockWalk::Successor> BlockWalk::successor_of(std::uint64_t k) con
   }
   const std::uint32_t capacity = geometry_.capacity(k);
   const Bytes bytes =
-      storage_.copy_at(slot_offset(block(k).offset, capacity - 1), 2 * kSlotBytes, scratch(Stage::Record));
+      storage_.copy_at(slot_offset(block(k).offset, capacity - 1), 2 * kSlotBytes, scratch<IndexBytes>());
   if (bytes.size() < 2 * kSlotBytes) return std::nullopt;
   const auto link = parse_slot(bytes.data() + kSlotBytes, salt_, kLinkKey | k);
   if (link && link->has(slot_flags::kLink)) return Successor{link->offset, link->row_end};
@@ -164,7 +166,7 @@ std::optional<BlockWalk::Successor> BlockWalk::successor_of(std::uint64_t k) con
 
 // Whether `offset` holds the header of slot block k.
 bool BlockWalk::has_header(std::uint64_t offset, std::uint64_t k) const {
-  const Bytes bytes = storage_.copy_at(offset, kBlockHashAt, scratch(Stage::Record));
+  const Bytes bytes = storage_.copy_at(offset, kBlockHashAt, scratch<IndexBytes>());
   std::byte expected[kBlockHeaderBytes];
   put_block_header(geometry_.block_bytes(k), expected);
   return std::equal(bytes.begin(), bytes.end(), expected, expected + kBlockHashAt);
@@ -172,14 +174,14 @@ bool BlockWalk::has_header(std::uint64_t offset, std::uint64_t k) const {
 
 // Whether the block at `offset` has a valid first slot: proof that it is block k, and in use.
 bool BlockWalk::has_first_slot(std::uint64_t offset, std::uint64_t k) const {
-  const Bytes slot = storage_.copy_at(offset + kBlockHeaderBytes, kSlotBytes, scratch(Stage::Record));
+  const Bytes slot = storage_.copy_at(offset + kBlockHeaderBytes, kSlotBytes, scratch<IndexBytes>());
   return slot.size() == kSlotBytes && parse_slot(slot.data(), salt_, geometry_.first_chunk(k)).has_value();
 }
 
 bool BlockWalk::is_sealed(std::uint64_t k) const {
   if (block(k).plain) return true;
   const auto block_bytes = static_cast<std::size_t>(geometry_.block_bytes(k));
-  const Bytes found = storage_.copy_at(block(k).offset, block_bytes, scratch(Stage::Record));
+  const Bytes found = storage_.copy_at(block(k).offset, block_bytes, scratch<IndexBytes>());
   if (found.size() < block_bytes) return false;
   return seal_holds(seal_of(found.data()), found.subspan(kBlockHeaderBytes));
 }
@@ -202,7 +204,7 @@ std::vector<std::optional<Slot>> BlockWalk::read_slots(std::uint64_t first, std:
       continue;
     }
     const Bytes bytes = k < blocks_.size() ? storage_.copy_at(slot_offset(block(k).offset, position),
-                                                              run * kSlotBytes, scratch(Stage::Record))
+                                                              run * kSlotBytes, scratch<IndexBytes>())
                                            : Bytes{};
     for (std::size_t i = 0; i < run; ++i) {
       const bool there = (i + 1) * kSlotBytes <= bytes.size();
@@ -217,7 +219,7 @@ std::optional<BlockWalk::Tail> BlockWalk::find_clean_tail() const {
   const std::uint32_t capacity = geometry_.capacity(k);
   const auto is_zero = [&](std::uint64_t position) {
     const Bytes bytes =
-        storage_.copy_at(slot_offset(block(k).offset, position), kSlotBytes, scratch(Stage::Record));
+        storage_.copy_at(slot_offset(block(k).offset, position), kSlotBytes, scratch<IndexBytes>());
     return bytes.size() < kSlotBytes || is_zero_slot(bytes.data());
   };
   std::uint64_t low = 0;                             // every slot before is in use
@@ -233,7 +235,7 @@ std::optional<BlockWalk::Tail> BlockWalk::find_clean_tail() const {
   if (low == 0) return std::nullopt;
   const std::uint64_t position = low - 1;
   const Bytes bytes =
-      storage_.copy_at(slot_offset(block(k).offset, position), kSlotBytes, scratch(Stage::Record));
+      storage_.copy_at(slot_offset(block(k).offset, position), kSlotBytes, scratch<IndexBytes>());
   Tail tail;
   // A proof elsewhere would be one of an earlier time, and it says where it stands, so a search that damage
   // led astray cannot end on it.
@@ -270,7 +272,7 @@ bool BlockWalk::look_back_through(std::uint64_t k, Tail& tail) const {
     const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kScanSlots, end));
     end -= count;
     const Bytes bytes =
-        storage_.copy_at(slot_offset(block(k).offset, end), count * kSlotBytes, scratch(Stage::Record));
+        storage_.copy_at(slot_offset(block(k).offset, end), count * kSlotBytes, scratch<IndexBytes>());
     for (std::size_t i = count; i-- > 0;) {
       const bool there = (i + 1) * kSlotBytes <= bytes.size();
       if (look_back(k, end + i, there ? bytes.data() + i * kSlotBytes : kNoSlot, tail)) return true;
@@ -304,7 +306,7 @@ CommittedEnd BlockWalk::find_end() const {
 
 std::optional<Slot> BlockWalk::slot_at(std::uint64_t k, std::uint64_t position) const {
   const Bytes bytes =
-      storage_.copy_at(slot_offset(block(k).offset, position), kSlotBytes, scratch(Stage::Record));
+      storage_.copy_at(slot_offset(block(k).offset, position), kSlotBytes, scratch<IndexBytes>());
   if (bytes.size() < kSlotBytes) return std::nullopt;
   return parse_slot(bytes.data(), salt_, slot_key(geometry_, k, position));
 }
@@ -332,7 +334,7 @@ Bytes BlockWalk::record_of(std::uint64_t chunk, const Slot& slot) const {
   const std::uint64_t file_bytes = storage_.size();
   if (slot.size < kMinRecordBytes || slot.offset > file_bytes || slot.size > file_bytes - slot.offset)
     return {};
-  const Bytes record = storage_.copy_at(slot.offset, slot.size, scratch(Stage::Record));
+  const Bytes record = storage_.copy_at(slot.offset, slot.size, scratch<IndexBytes>());
   if (record.size() != slot.size) return {};
   return record_holds(record, salt_, chunk, slot.record_check) ? record : Bytes{};
 }
@@ -342,12 +344,12 @@ std::vector<Slot> BlockWalk::slots_of_records(std::uint64_t first, std::uint64_t
   while (slots.size() < most) {
     Slot slot;
     slot.offset = align_up(from.end, kRecordAlignment);
-    const Bytes head = storage_.copy_at(slot.offset, sizeof slot.size, scratch(Stage::Record));
+    const Bytes head = storage_.copy_at(slot.offset, sizeof slot.size, scratch<IndexBytes>());
     if (head.size() < sizeof slot.size) break;
     slot.size = load<std::uint32_t>(head.data());
     if (slot.size < kMinRecordBytes) break;
     const std::uint64_t check_at = slot.offset + slot.size - kRecordCheckBytes;
-    const Bytes check = storage_.copy_at(check_at, kRecordCheckBytes, scratch(Stage::Record));
+    const Bytes check = storage_.copy_at(check_at, kRecordCheckBytes, scratch<IndexBytes>());
     if (check.size() < kRecordCheckBytes) break;
     slot.record_check = load<std::uint32_t>(check.data());
     const Bytes record = record_of(first + slots.size(), slot);
@@ -369,7 +371,7 @@ bool BlockWalk::goes_on_at(std::uint64_t chunk) const {
   const auto count = static_cast<std::size_t>(
       std::min<std::uint64_t>(kLookSlots, std::uint64_t{geometry_.capacity(k)} + 1 - position));
   const Bytes bytes =
-      storage_.copy_at(slot_offset(block(k).offset, position), count * kSlotBytes, scratch(Stage::Record));
+      storage_.copy_at(slot_offset(block(k).offset, position), count * kSlotBytes, scratch<IndexBytes>());
   for (std::size_t i = 0; (i + 1) * kSlotBytes <= bytes.size(); ++i) {
     const std::byte* const slot = bytes.data() + i * kSlotBytes;
     if (is_zero_slot(slot)) continue;

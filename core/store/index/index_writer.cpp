@@ -1,4 +1,4 @@
-#include "core/store/index_writer.h"
+#include "core/store/index/index_writer.h"
 
 #include <algorithm>
 
@@ -6,6 +6,8 @@
 
 namespace cdd {
 namespace {
+
+struct SlotBytes {};
 
 constexpr std::uint64_t kClearSlots = 128;  // looked at together: 4 KiB
 
@@ -108,7 +110,7 @@ void IndexWriter::make_durable() {
 void IndexWriter::seal_full_blocks() {
   for (const std::uint64_t k : unsealed_) {
     const auto bytes = static_cast<std::size_t>(geometry_.block_bytes(k) - kBlockHeaderBytes);
-    const Bytes slots = read_exactly(*storage_, slot_offset(k, 0), bytes, scratch(Stage::Record));
+    const Bytes slots = read_exactly(*storage_, slot_offset(k, 0), bytes, scratch<SlotBytes>());
     const Hash128 hash = hash128(slots);
     std::byte out[16];
     store<std::uint64_t>(out, hash[0]);
@@ -160,7 +162,7 @@ void IndexWriter::clear_slots(std::uint64_t block, std::uint64_t from_position) 
   const std::uint64_t end = std::uint64_t{geometry_.capacity(block)} + 1;
   for (std::uint64_t at = from_position; at < end; at += kClearSlots) {
     const auto bytes = static_cast<std::size_t>(std::min(kClearSlots, end - at)) * kSlotBytes;
-    const Bytes found = storage_->read_at(slot_offset(block, at), bytes, scratch(Stage::Record));
+    const Bytes found = storage_->read_at(slot_offset(block, at), bytes, scratch<SlotBytes>());
     if (found.size() == bytes && std::memcmp(found.data(), kZeros, bytes) == 0) continue;
     storage_->write_at(slot_offset(block, at), Bytes(kZeros, bytes));
   }

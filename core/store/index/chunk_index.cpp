@@ -1,4 +1,4 @@
-#include "core/store/chunk_index.h"
+#include "core/store/index/chunk_index.h"
 
 #include <algorithm>
 #include <bit>

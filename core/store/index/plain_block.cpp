@@ -1,4 +1,4 @@
-#include "core/store/plain_block.h"
+#include "core/store/index/plain_block.h"
 
 #include "core/base/hash.h"
 #include "core/codec/chunk_codec.h"
@@ -8,12 +8,14 @@
 namespace cdd {
 namespace {
 
+struct BlockBytes {};
+
 constexpr std::size_t kOffsetBytes = 8;
 
 Place index_at(std::uint64_t offset) { return {Place::Kind::Index, Place::kNone, Place::kNone, offset}; }
 
 std::vector<std::byte> read_entries(const Storage& storage, std::uint64_t offset, std::size_t entries_bytes) {
-  const Bytes head = copy_exactly(storage, offset, kBlockHeaderBytes, scratch(Stage::Record));
+  const Bytes head = copy_exactly(storage, offset, kBlockHeaderBytes, scratch<BlockBytes>());
   const auto size = load<std::uint32_t>(head.data());
   const auto type = static_cast<BlockType>(load<std::uint16_t>(head.data() + 4));
   const Hash128 hash = {load<std::uint64_t>(head.data() + kBlockHashAt),
@@ -28,7 +30,7 @@ std::vector<std::byte> read_entries(const Storage& storage, std::uint64_t offset
             entries_bytes / kOffsetBytes);
   }
   const Bytes body =
-      copy_exactly(storage, offset + kBlockHeaderBytes, size - kBlockHeaderBytes, scratch(Stage::Record));
+      copy_exactly(storage, offset + kBlockHeaderBytes, size - kBlockHeaderBytes, scratch<BlockBytes>());
   if (hash128(body) != hash) {
     fail_at(index_at(offset), ErrorCode::Checksum, "%s: index block at 0x%llx does not match its hash",
             storage.name().c_str(), static_cast<unsigned long long>(offset));
@@ -39,15 +41,15 @@ std::vector<std::byte> read_entries(const Storage& storage, std::uint64_t offset
 }
 
 // The slot that a slot block would hold for the record at `offset`. All of a plain block was durable.
-Slot slot_of_record(const Storage& storage, const ChunkPlace& place, std::uint64_t offset,
+Slot slot_of_record(const Storage& storage, const ChunkKey& key, std::uint64_t offset,
                     std::uint64_t row_begin) {
-  const Bytes head = copy_exactly(storage, offset, kMinRecordBytes, scratch(Stage::Record));
+  const Bytes head = copy_exactly(storage, offset, kMinRecordBytes, scratch<BlockBytes>());
   const auto size = load<std::uint32_t>(head.data());
   if (size < kMinRecordBytes || size > storage.size() - offset) {
     fail(ErrorCode::Corrupt, "a record of %u bytes cannot be", size);
   }
-  const Bytes record = copy_exactly(storage, offset, size, scratch(Stage::Record));
-  check_record(record, place);
+  const Bytes record = copy_exactly(storage, offset, size, scratch<BlockBytes>());
+  check_record(record, key);
   Bytes payload;
   const std::uint64_t n_rows = parse_record(record, &payload).n_rows;
   return {offset, row_begin + n_rows, size, stored_check(record), slot_flags::kSynced | slot_flags::kEnd};
@@ -56,7 +58,7 @@ Slot slot_of_record(const Storage& storage, const ChunkPlace& place, std::uint64
 }  // namespace
 
 PlainBlock read_plain_block(const Storage& storage, std::uint64_t offset, std::uint32_t capacity,
-                            std::uint64_t row_begin, ChunkPlace place) {
+                            std::uint64_t row_begin, ChunkKey key) {
   const std::vector<std::byte> entries =
       read_entries(storage, offset, kOffsetBytes * (std::size_t{capacity} + 1));
   PlainBlock block;
@@ -74,13 +76,13 @@ PlainBlock read_plain_block(const Storage& storage, std::uint64_t offset, std::u
     }
     least = record + kMinRecordBytes;
     try {
-      block.slots.push_back(slot_of_record(storage, place, record, row_begin));
+      block.slots.push_back(slot_of_record(storage, key, record, row_begin));
     } catch (Error& error) {
-      error.at({Place::Kind::Chunk, place.number, Place::kNone, record});
+      error.at({Place::Kind::Chunk, key.number, Place::kNone, record});
       throw;
     }
     row_begin = block.slots.back().row_end;
-    ++place.number;
+    ++key.number;
   }
   if (block.next != 0 && block.slots.size() < capacity) {
     fail_at(index_at(offset), ErrorCode::Corrupt, "%s: index block at 0x%llx has a successor and is not full",

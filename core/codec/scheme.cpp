@@ -1,4 +1,4 @@
-#include "core/codec/plan.h"
+#include "core/codec/scheme.h"
 
 #include <algorithm>
 
@@ -59,36 +59,36 @@ bool suits_auto(const Codec& codec, bool float16) {
 
 }  // namespace
 
-std::vector<ChunkPlan> plans_for(std::string_view name, const RowLayout& layout, int level,
-                                 const Float16Options& float16) {
-  check_plan_name(name);
+std::vector<Scheme> schemes_for(std::string_view name, const RowLayout& layout, int level,
+                                const Float16Options& float16) {
+  check_scheme_name(name);
   const Codec* const named = codec_named(name);
   Float16Options cast = float16;
   if (named != nullptr && named->casts == CastsTo16::Always) cast.enabled = true;  // the name asks for it
   if (cast.enabled && named != nullptr && named->casts == CastsTo16::Never) fail_without_float16(name);
   if (cast.enabled && layout.dtype().kind() != Kind::Float32) fail_unsuited(name, layout, cast);
   const bool exact = is_whole_name(name);
-  std::vector<ChunkPlan> plans;
+  std::vector<Scheme> schemes;
   for_each_scheme([&](const Codec& codec, const NamedScheme& scheme) {
     const bool is_meant = named == nullptr ? suits_auto(codec, cast.enabled)
                           : exact          ? name == scheme.name
                                            : name == codec_part(scheme.name);
     if (!is_meant || !codec.accepts(layout)) return;
     // Of those that cast, a later one would only repeat what the codec of the very shape does.
-    if (named == nullptr && cast.enabled && !plans.empty() && plans.front().codec != &codec) return;
-    plans.push_back({&codec, scheme.compressor, level, scheme.byte_planes, cast});
+    if (named == nullptr && cast.enabled && !schemes.empty() && schemes.front().codec != &codec) return;
+    schemes.push_back({&codec, scheme.compressor, level, scheme.byte_planes, cast});
   });
-  if (plans.empty()) fail_unsuited(name, layout, cast);
-  return plans;
+  if (schemes.empty()) fail_unsuited(name, layout, cast);
+  return schemes;
 }
 
-void check_plan_name(std::string_view name) {
+void check_scheme_name(std::string_view name) {
   if (name == "auto" || codec_named(name) != nullptr) return;
   fail(ErrorCode::InvalidArgument, "unknown codec \"%.*s\", known are %s", static_cast<int>(name.size()),
-       name.data(), plan_names().c_str());
+       name.data(), scheme_names().c_str());
 }
 
-std::string plan_names() {
+std::string scheme_names() {
   std::string names = "auto";
   std::string_view alone = names;
   for_each_scheme([&](const Codec&, const NamedScheme& scheme) {
