@@ -16,6 +16,7 @@ CODECS     the names of codecs
 verify     all that is wrong with a file
 repair, truncate, compact  new files made of a damaged one, of the first rows, of better codecs; on the
            command line python -m cdd verify | info | repair | truncate | compact
+Windows    windows of stores and datasets as a sequence, for training
 set_threads, threads       how many cores large reads and appends may use
 csv, logical, packed, tiles  other systems, imported when they are asked for: help(cdd.tiles), ...
 CddError   what is wrong with a file; under it FormatError (with TruncatedError and ChecksumError) and
@@ -59,13 +60,15 @@ from cdd.threads import set_threads, threads, warn_of_environment
 warn_of_environment()
 del warn_of_environment
 
-_SYSTEMS = ("csv", "dataset", "logical", "packed", "tiles")
+_SYSTEMS = ("csv", "dataset", "logical", "packed", "tiles", "torch")
 
 
 def __getattr__(name: str) -> Any:
     """cdd.tiles, cdd.logical, ...: each is imported when it is first asked for."""
     if name in _SYSTEMS:
         return importlib.import_module(f"cdd.{name}")
+    if name in ("Batch", "Windows"):
+        return getattr(importlib.import_module("cdd.windows"), name)
     raise AttributeError(f"module 'cdd' has no attribute {name!r}")
 
 

@@ -46,7 +46,10 @@ SYSTEM_IMPORTS: dict[str, tuple[str, ...]] = {
     "tiles": ("store",),
     "packed": ("store",),
     "logical": ("store", "dataset"),
+    "windows": ("store", "dataset"),
 }
+# Plug-ins: nothing imports them but commands.
+PLUGINS = {"csv", "dask", "feeds", "migrate", "plot", "remote", "torch", "xarray", "zarr_codec"}
 # Modules at the top of cdd/ that all systems share; they import each other and _cdd alone.
 SHARED = {
     "arguments",
@@ -195,6 +198,7 @@ def test_module_imports_only_what_its_package_may(path: Path) -> None:
     elif own in SHARED:
         assert found <= {"_cdd", *SHARED}, f"cdd.{own} is below the systems"
     assert own in ("commands", "__main__") or "commands" not in found
+    assert own in ("commands", *PLUGINS) or not found & PLUGINS, "nothing imports a plug-in"
 
 
 # Circles of imports that are to be broken: modules of a line may be in one with each other.
