@@ -247,7 +247,8 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
 
 def test_the_protocol_of_datasets_is_below_the_rest() -> None:
     for path in (ROOT / "cdd/dataset/protocol").glob("*.py"):
-        assert set(re.findall(r"from cdd\.dataset(?:\.(\w+))? import", path.read_text())) <= {"protocol"}, name_of(path)
+        found = set(re.findall(r"from cdd\.dataset(?:\.(\w+))? import", path.read_text()))
+        assert found <= {"protocol"}, name_of(path)
 
 
 def has_header(source: Path) -> bool:

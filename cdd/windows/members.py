@@ -151,8 +151,7 @@ class Columns:
         self._parts = {name: part for name, part in parts.items() if part is not _WHOLE}
         self._names = tuple(name for name in parts if name not in self._parts)
         self._asof = {} if asof is None else {"asof": asof}
-        dataset = table._dataset
-        self.name = f"{dataset.path or 'a dataset'}" + (f" ({table.name})" if table.name else "")
+        self.name = shown_name(table)
 
     def __len__(self) -> int:
         return len(self._table)
@@ -178,7 +177,7 @@ class Columns:
         return self._table[name]
 
     def refresh(self) -> None:
-        self._table._dataset.refresh()
+        self._table[self._table.columns[0]].refresh()  # of all columns
 
 
 def _windows(member: Any, starts: Array, rows: int, part: Part, out: Any) -> Any:
