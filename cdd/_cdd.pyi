@@ -255,6 +255,16 @@ def packed_pack(rows: Iterable[Sequence[str | bytes]], out: Buffer | None, /) ->
 CsvColumnIn = tuple[str, Buffer, Buffer | None, Buffer | None, int]
 
 def csv_text(columns: tuple[CsvColumnIn, ...], rows: int, dialect: tuple[int, int], /) -> bytes: ...
+def array_text(
+    type: str,
+    items: Buffer,
+    rows: int,
+    dims: tuple[int, ...],
+    first_number: int,
+    number_step: int,
+    dialect: tuple[int, int] | None,
+    /,
+) -> bytes: ...
 def packed_text(packed: PackedRows, dialect: tuple[int, int], /) -> bytes: ...
 def packed_table(packed: PackedRows, /) -> list[CsvColumn]: ...
 

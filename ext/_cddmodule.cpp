@@ -55,6 +55,7 @@ PyMethodDef methods[] = {
     {"csv_columns", cdd::ext::csv_columns, METH_VARARGS, nullptr},
     {"csv_count", cdd::ext::csv_count, METH_VARARGS, nullptr},
     {"csv_text", cdd::ext::csv_text, METH_VARARGS, nullptr},
+    {"array_text", cdd::ext::array_text, METH_VARARGS, nullptr},
     {"packed_text", cdd::ext::packed_text, METH_VARARGS, nullptr},
     {"packed_table", cdd::ext::packed_table, METH_VARARGS, nullptr},
     {"packed_pack", cdd::ext::packed_pack, METH_VARARGS, nullptr},

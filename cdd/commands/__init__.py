@@ -3,21 +3,23 @@
 import argparse
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 
 import cdd
-from cdd.commands import csv_text, dataset, looking, rewriting
-from cdd.commands.terminal import Commands, add_threads, complain, is_of_output
+from cdd.commands import appending, comparing, csv_text, dataset, looking, reading, rewriting
+from cdd.commands.terminal import ArgumentError, Commands, add_threads, complain, is_of_output
 
-GROUPS = (looking, rewriting, dataset, csv_text)
+GROUPS = (reading, appending, looking, comparing, rewriting, dataset, csv_text)
+STATUS = (
+    "Exit status: 0 all is well, 1 a file is damaged or something failed, 2 wrong arguments, 130 interrupted."
+)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m cdd",
-        description="Looks after cdd files.",
-        epilog="Exit status: 0 all is well, 1 a file is damaged or something failed, 2 wrong arguments.",
+        prog="python -m cdd", description="Looks after cdd files.", epilog=STATUS
     )
     parser.add_argument("--version", action="version", version=f"cdd {cdd.__version__}")
     add_threads(parser, 0)
@@ -27,8 +29,40 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _single(name: str) -> argparse.ArgumentParser:
+    """The parser of a command that is a program of its own."""
+    parser = argparse.ArgumentParser(prog=name)
+    parser.add_argument("--version", action="version", version=f"cdd {cdd.__version__}")
+    add_threads(parser, 0)
+    return parser
+
+
+def read() -> int:
+    """The program cdd-read."""
+    parser = _single("cdd-read")
+    reading.add_read(parser)
+    parser.set_defaults(work=reading.read_rows)
+    return _work(parser.parse_args(_shielded(sys.argv[1:])))
+
+
+def append() -> int:
+    """The program cdd-append."""
+    parser = _single("cdd-append")
+    appending.add_append(parser)
+    parser.set_defaults(work=appending.append_rows)
+    return _work(parser.parse_args(_shielded(sys.argv[1:])))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = _parser().parse_args(arguments)
+    return _work(_parser().parse_args(_shielded(sys.argv[1:] if arguments is None else arguments)))
+
+
+def _shielded(arguments: Sequence[str]) -> list[str]:
+    """Ranges that begin with a minus are no options to argparse where a blank is in them."""
+    return [f" {one}" if re.fullmatch(r"-\d+:[-\d:]*|-\d+(,-?\d+)+", one) else one for one in arguments]
+
+
+def _work(options: argparse.Namespace) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # names may be any bytes
@@ -36,12 +70,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         cdd.set_threads(options.threads)
         status: int = options.work(options)
         print(end="", flush=True)
-    except (cdd.CddError, OSError, ValueError, IndexError, ImportError) as error:
+    except KeyboardInterrupt:
+        return 130
+    except (cdd.CddError, OSError, ValueError, TypeError, IndexError, KeyError, ImportError) as error:
         if not is_of_output(error):
             complain(getattr(options, "file", "cdd"), error)
         else:
             if not isinstance(error, BrokenPipeError):  # whoever closed the pipe has seen enough
                 complain("standard output", error)
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python tries again
-        return 1
+        return 2 if isinstance(error, ArgumentError) else 1
     return status

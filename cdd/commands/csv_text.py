@@ -10,6 +10,7 @@ import cdd
 import cdd.csv
 import cdd.packed
 from cdd.commands.terminal import Commands, add_threads, bytes_text, natural
+from cdd.packed.exporting import write_all
 from cdd.packed.options import CsvOptions
 
 
@@ -35,7 +36,7 @@ def add(commands: Commands) -> None:
     store = command("store", _store, "Stores CSV text into a dataset, or into one store (a target of .cdd).")
     export = command("export", _export, "Writes a store, or columns of a dataset, as CSV text.")
     for reads_text in (pack, head, rows, verify, store):
-        _add_options(reads_text)
+        add_csv_options(reads_text)
     for writes in (pack, unpack, export):
         writes.add_argument("--output", "-o", metavar="OUT", default="-", help="(default: standard output)")
     pack.add_argument("--version", type=int, choices=(1, 2), default=2, help="of the format (default: 2)")
@@ -68,7 +69,7 @@ def add(commands: Commands) -> None:
     export.add_argument("--no-header", action="store_true", help="no line of names")
 
 
-def _add_options(parser: argparse.ArgumentParser) -> None:
+def add_csv_options(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--delimiter", default=",", metavar="C", help="one character; tab for a tabulator")
     parser.add_argument("--quote", default='"', metavar="C", help="one character, or none")
     parser.add_argument("--no-header", action="store_true", help="the first row has no names")
@@ -107,7 +108,7 @@ def _names(text: str) -> list[int | str]:
     return [int(name) if name.lstrip("-").isdigit() else name for name in text.split(",")]
 
 
-def _options(options: argparse.Namespace) -> CsvOptions:
+def csv_options(options: argparse.Namespace) -> CsvOptions:
     made: CsvOptions = {
         "delimiter": _character(options.delimiter) or ",",
         "quote": _character(options.quote),
@@ -126,13 +127,13 @@ def _output(path: str) -> Any:
 
 
 def _pack(options: argparse.Namespace) -> int:
-    given, header = _options(options), not options.no_header
+    given, header = csv_options(options), not options.no_header
     if options.version == 2:
         cdd.csv.pack(options.file, version=2, header=header, out=_output(options.output), **given)
         return 0
     packed = cdd.csv.pack(options.file, header=header, **given)
     if options.output == "-":
-        sys.stdout.buffer.write(bytes(packed))
+        write_all(sys.stdout.buffer, packed._buffer)
         sys.stdout.buffer.flush()
     else:
         cdd._cdd.publish(os.fspath(options.output), packed._buffer, True)
@@ -155,7 +156,7 @@ def _rows_of(options: argparse.Namespace) -> cdd.packed.Packed:
     header = not options.no_header
     if _is_packed(options):
         return _open_packed(options.file, header)
-    return cdd.csv.pack(options.file, version="auto", header=header, **_options(options))
+    return cdd.csv.pack(options.file, version="auto", header=header, **csv_options(options))
 
 
 def _unpack(options: argparse.Namespace) -> int:
@@ -167,7 +168,7 @@ def _unpack(options: argparse.Namespace) -> int:
 def _head(options: argparse.Namespace) -> int:
     if not _is_packed(options):
         batches = cdd.csv.batches(
-            options.file, "text", rows=max(options.n, 1), header=not options.no_header, **_options(options)
+            options.file, "text", rows=max(options.n, 1), header=not options.no_header, **csv_options(options)
         )
         table = next(iter(batches), None)
         if table is not None:
@@ -190,7 +191,10 @@ def _rows(options: argparse.Namespace) -> int:
 def _verify(options: argparse.Namespace) -> int:
     if not _is_packed(options):
         rows = sum(
-            map(len, cdd.csv.batches(options.file, "text", header=not options.no_header, **_options(options)))
+            map(
+                len,
+                cdd.csv.batches(options.file, "text", header=not options.no_header, **csv_options(options)),
+            )
         )
         print(f"{options.file}: {rows:,} rows, all is well")
         return 0
@@ -231,7 +235,7 @@ def _store(options: argparse.Namespace) -> int:
         resume=options.resume,
         progress=show,
         header=not options.no_header,
-        **_options(options),
+        **csv_options(options),
     )
     print(f"{options.target}: {report}")
     return 0

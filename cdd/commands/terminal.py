@@ -1,14 +1,21 @@
 """What commands share: arguments, texts, and errors of one file that let the next be tried."""
 
 import argparse
+import re
 import sys
+import time
 from collections.abc import Callable
+from typing import Any
 
 import cdd
 from cdd.store.damage import repair_hint
 
 Command = Callable[[argparse.Namespace], int]  # returns the exit status
 Look = Callable[[str, argparse.Namespace], bool]  # at one file: whether all is well with it
+
+
+class ArgumentError(ValueError):
+    """Arguments that do not go together: exit status 2."""
 
 
 class Commands:
@@ -35,6 +42,53 @@ def natural(text: str) -> int:
     if number < 0:
         raise argparse.ArgumentTypeError(f"{number} is less than 0")
     return number
+
+
+def argument(parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    """What argparse calls: ValueErrors of `parse` are its errors, with their text."""
+
+    def parsed(text: str) -> Any:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return parsed
+
+
+_SECONDS = {"ms": 0.001, "": 1, "s": 1, "m": 60, "h": 3600}
+
+
+def seconds(text: str) -> float:
+    """0.5, 500ms, 1s, 5m, 2h."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h|)", text)
+    if found is None:
+        raise ValueError(f"a time is 500ms, 1s, 5m or 2h, not {text!r}")
+    return float(found[1]) * _SECONDS[found[2]]
+
+
+class Line:
+    """How far work is: one line on standard error, where that is a terminal."""
+
+    def __init__(self, name: str, quiet: bool = False) -> None:
+        self._name = name
+        self._shows = not quiet and sys.stderr.isatty()
+        self._next = time.monotonic() + 0.5
+        self._is_there = False
+
+    def show(self, done: int, total: int, what: str) -> None:
+        """`total` is 0 where nobody knows it."""
+        if not self._shows or time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + 0.1
+        share = f"{100 * done // total} % of {total:,} {what}" if total else f"{done:,} {what}"
+        print(f"\r{self._name}: {share}", end="\033[K", file=sys.stderr, flush=True)
+        self._is_there = True
+
+    def end(self) -> None:
+        if self._is_there:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+            self._is_there = False
 
 
 def bytes_text(number: float) -> str:
@@ -75,6 +129,8 @@ def _repair_helps(error: Exception) -> bool:
 def complain(path: str, error: Exception) -> None:
     """Says on standard error what is wrong with the file."""
     text = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    if isinstance(error, KeyError) and error.args:
+        text = str(error.args[0])
     if isinstance(error, FileExistsError):  # it is the output that is in the way
         path, text = error.filename, "is there already: --overwrite replaces it"
     print(text if path in text else f"{path}: {text}", file=sys.stderr)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -20,31 +21,31 @@ from cdd.packed.rows import Packed
 from cdd.packed.text import Text
 
 ROWS = 100_000
+PART_BYTES = 4 << 20  # of an array
 Array = npt.NDArray[Any]
 
 
 def _array(array: Array) -> tuple[str, Any, None, None, int]:
     """A column of numbers as the core takes it. Raises TypeError for what has no CSV text."""
-    kind = array.dtype.kind
-    if kind == "M":
-        return (
-            "datetime64[ns]",
-            np.ascontiguousarray(array.astype("datetime64[ns]")).view(np.int64),
-            None,
-            None,
-            0,
-        )
-    wide = {"b": "bool", "i": "int64", "u": "uint64"}.get(kind)
-    if kind == "f":
-        wide = "float32" if array.dtype.itemsize <= 4 else "float64"
-    if wide is None:
-        raise TypeError(f"CSV has no text of {array.dtype}")
-    return wide, np.ascontiguousarray(array, wide), None, None, 0
+    kind, items = items_of(array)
+    return kind, items, None, None, 0
 
 
-def _columns_of(array: Array) -> list[Any]:
-    flat = array.reshape(len(array), -1) if array.ndim > 1 else array[:, None]
-    return [_array(flat[:, k]) for k in range(flat.shape[1])]
+def items_of(array: Array) -> tuple[str, Array]:
+    """The core's name of the type as which items are written, and the items as that, in C order. Raises
+    TypeError for a dtype that has no text, ValueError for times that nanoseconds do not reach."""
+    dtype = array.dtype
+    if dtype.kind == "M":
+        times = array.astype("datetime64[ns]")
+        if dtype != times.dtype and not np.array_equal(times.astype(dtype), array, equal_nan=True):
+            raise ValueError(f"times of {dtype} are before 1678 or after 2261: they have no text here")
+        return "datetime64[ns]", np.ascontiguousarray(times).view(np.int64)
+    wide = {"b": "bool", "i": "int64", "m": "int64", "u": "uint64"}.get(dtype.kind)
+    if dtype.kind == "f" or dtype.name == "bfloat16":
+        wide = "float32" if dtype.itemsize <= 4 else "float64"
+    if wide is None or dtype.itemsize > 8:
+        raise TypeError(f"CSV has no text of {dtype}")
+    return wide, np.ascontiguousarray(array, wide)
 
 
 def _of_arrow(column: arrow.Column) -> Any:
@@ -75,7 +76,7 @@ def _tables(source: Any) -> Iterator[tuple[tuple[str, ...], int, tuple[Any, ...]
             raise ValueError(f"columns have different lengths: {', '.join(map(str, sorted(lengths)))}")
         yield tuple(map(str, source)), lengths.pop(), tuple(columns)
     else:
-        yield from _parts_of_array(source)
+        raise TypeError(f"rows are an array, a table, columns or rows of str, not {shown(source)}")
 
 
 def _of_value(value: Any) -> Any:
@@ -90,12 +91,32 @@ def _of_value(value: Any) -> Any:
     return _array(array)
 
 
-def _parts_of_array(source: Any) -> Iterator[tuple[tuple[str, ...], int, tuple[Any, ...]]]:
+def lines_of(
+    array: Array, dialect: tuple[int, int] | None, first_number: int = -1, number_step: int = 1
+) -> bytes:
+    """A line of CSV for each row of an array, of JSON where there is no dialect; with the numbers of rows
+    where first_number is not -1. Raises what items_of() raises."""
+    if dialect is not None and _stand_in_numbers(dialect):
+        flat = array.reshape(len(array), -1)
+        columns = [_array(flat[:, k]) for k in range(flat.shape[1])]
+        if first_number >= 0:
+            numbers = np.arange(len(array), dtype=np.int64) * number_step + first_number
+            columns.insert(0, _array(numbers))
+        return _cdd.csv_text(tuple(columns), len(array), dialect)
+    kind, items = items_of(array)
+    return _cdd.array_text(kind, items, len(array), array.shape[1:], first_number, number_step, dialect)
+
+
+def _stand_in_numbers(dialect: tuple[int, int]) -> bool:
+    """Whether fields of numbers may need quotes."""
+    return any(code >= 0 and (chr(code).isalnum() or chr(code) in "+-.:") for code in dialect)
+
+
+def _texts_of_array(source: Any, dialect: tuple[int, int]) -> Iterator[bytes]:
     """Rows of an array or of a cdd.Reader, a part at a time."""
-    for begin in range(0, len(source), ROWS):
-        part = np.asarray(source[begin : begin + ROWS])
-        columns = _columns_of(part)
-        yield tuple(map(str, range(len(columns)))), len(part), tuple(columns)
+    step = max(1, PART_BYTES // max(1, source.nbytes // max(1, len(source))))
+    for begin in range(0, len(source), step):
+        yield lines_of(np.asarray(source[begin : begin + step]), dialect)
 
 
 def parts(source: Any, dialect: tuple[int, int], header: bool, names: Any) -> Iterator[bytes]:
@@ -113,6 +134,11 @@ def parts(source: Any, dialect: tuple[int, int], header: bool, names: Any) -> It
             yield _cdd.packed_text(source[begin : begin + ROWS], dialect)
         return
     first = True
+    if _is_array(source):
+        if header and len(source):
+            yield line(names if names is not None else map(str, range(math.prod(source.shape[1:]))))
+        yield from _texts_of_array(source, dialect)
+        return
     if _is_rows(source):
         if header and names is not None:
             yield line(names)
@@ -124,6 +150,10 @@ def parts(source: Any, dialect: tuple[int, int], header: bool, names: Any) -> It
         first = False
         if rows:
             yield _cdd.csv_text(columns, rows, dialect)
+
+
+def _is_array(source: Any) -> bool:
+    return hasattr(source, "dtype") and not hasattr(source, "__arrow_c_stream__")
 
 
 def _is_rows(source: Any) -> bool:
@@ -144,6 +174,19 @@ def _texts_of_rows(rows: Iterable[Any], dialect: tuple[int, int]) -> Iterator[by
         made.truncate()
 
 
+def write_all(file: Any, data: Any) -> int:
+    """Writes all of it and returns its bytes: a raw file, as standard output is with `python -u`, may take
+    less in one call."""
+    left = memoryview(data).cast("B")
+    total = len(left)
+    while len(left):
+        taken = file.write(left)
+        if taken is None:  # of file objects that do not count
+            break
+        left = left[taken:]
+    return total
+
+
 def write_to(target: Any, texts: Iterator[bytes]) -> int:
     """Bytes written to a path, "-" or a file object."""
     total = 0
@@ -158,6 +201,5 @@ def write_to(target: Any, texts: Iterator[bytes]) -> int:
     if not hasattr(target, "write"):
         raise TypeError(f"CSV is written to a path or a file object of bytes, not to {shown(target)}")
     for text in texts:
-        target.write(text)
-        total += len(text)
+        total += write_all(target, text)
     return total

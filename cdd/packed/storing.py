@@ -34,22 +34,63 @@ def stored_names(names: Sequence[str]) -> dict[str, str]:
     return made
 
 
-def float32_loses(values: Array) -> Array:
-    """Where float32 does not hold the decimal: its shortest text is another number."""
-    single = values.astype(np.float32)
-    suspects = np.flatnonzero(single.astype(np.float64) != values)
-    if not len(suspects):
-        return suspects
-    given = values[suspects]
+def as_floats(values: Array, dtype: np.dtype[Any]) -> Array:
+    """Decimals, as float64, as the items of a float dtype that are nearest to their texts."""
     with np.errstate(all="ignore"):
-        digits = 5 - np.floor(np.log10(np.abs(given)))
-        scaled = given * 10.0**digits
-        short = np.abs(scaled - np.rint(scaled)) < 1e-6  # six digits always come back
-    suspects = suspects[~short]
+        made = np.asarray(values, dtype)
+    if dtype == np.float32 and values.dtype == np.float64:
+        # Halfway between two items only the text can tell, as of 7.038531e-26.
+        between = np.flatnonzero((values.view(np.uint64) & np.uint64(0x1FFFFFFF)) == 0x10000000)
+        if len(between):
+            made[between] = _nearest_by_text(values[between], dtype)[0]
+    return made
+
+
+def held(values: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:
+    """Decimals, as float64, as items of a float dtype; and the places of those that it does not hold: their
+    shortest text as an item is another number."""
+    with np.errstate(all="ignore"):
+        made = values.astype(dtype)
+        suspects = np.flatnonzero((made.astype(np.float64) != values) & (values == values))
+        if not len(suspects):
+            return made, suspects
+        given = values[suspects]
+        size = np.abs(given)
+        scaled = given * 10.0 ** (5 - np.floor(np.log10(size)))
+        short = (np.abs(scaled - np.rint(scaled)) < 1e-6) & (size > 1e-30) & (size < 1e38)
+    if dtype == np.float32:
+        suspects = suspects[~short]  # six digits always come back
     some, places = np.unique(values[suspects], return_inverse=True)
-    shortest = some.astype(np.float32).astype(str).astype(np.float64)
-    lost: Array = suspects[(shortest != some)[places]]
-    return lost
+    items, are_held = _nearest_by_text(some, dtype)
+    made[suspects] = items[places]
+    lost: Array = suspects[~are_held[places]]
+    return made, lost
+
+
+def _nearest_by_text(values: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:
+    """Items of a dtype, and whether their shortest text is that number. Of two items equally near to the
+    float64 of a text, as 7.038531e-26 has them, it is the one of that text."""
+    with np.errstate(all="ignore"):
+        items = values.astype(dtype)
+        are_held = _is_text_of(items, values)
+        for towards in (-np.inf, np.inf):
+            others = np.nextafter(items.astype(np.float32), np.float32(towards)).astype(dtype)
+            better = ~are_held & _is_text_of(others, values)
+            items, are_held = np.where(better, others, items), are_held | better
+    return items, are_held
+
+
+def _is_text_of(items: Array, values: Array) -> Array:
+    """Whether the shortest text of an item, or of it as a float32, is this number."""
+    found: Array = items.astype(np.float32).astype(str).astype(np.float64) == values
+    if items.dtype == np.float16:
+        found |= items.astype(str).astype(np.float64) == values
+    return found
+
+
+def float32_loses(values: Array) -> Array:
+    """Where float32 does not hold the decimal."""
+    return held(values, np.dtype(np.float32))[1]
 
 
 def filled(column: Column, name: str, null: Any, row: int) -> Array:

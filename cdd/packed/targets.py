@@ -13,7 +13,7 @@ import numpy.typing as npt
 import cdd
 from cdd.packed.columns import Column, Columns
 from cdd.packed.reading import Reading
-from cdd.packed.storing import Findings, StoreReport, check_book, filled, stored_names
+from cdd.packed.storing import Findings, StoreReport, as_floats, check_book, filled, stored_names
 from cdd.packed.writer import Writer
 from cdd.progress import Progress
 
@@ -141,7 +141,8 @@ class Storing:
             column = part.column(name)
             if column.text is not None or column.type == "datetime64[ns]":
                 raise ValueError(f"column {name!r} is {column.type}, which is no {self._dtype}")
-            made[:, k] = filled(column, name, self._null, row)
+            values = filled(column, name, self._null, row)
+            made[:, k] = as_floats(values, self._dtype) if self._dtype.kind == "f" else values
         return made.reshape(len(part), *(self._shape if self._shape is not None else (len(names),)))
 
     def _into_store(self, mode: str) -> StoreReport:

@@ -26,6 +26,9 @@ bool take_columns(const ModuleState& state, PyObject* tuple, std::uint64_t rows,
 
 // (columns, rows, (delimiter, quote or -1)) -> bytes: CSV text
 PyObject* csv_text(PyObject* module, PyObject* args);
+// (type, items, rows, dims of a row, number of the first row or -1, step of numbers, (delimiter, quote or -1)
+// or None for JSON) -> bytes: a line for each row of an array
+PyObject* array_text(PyObject* module, PyObject* args);
 // (packed, (delimiter, quote or -1)) -> bytes
 PyObject* packed_text(PyObject* module, PyObject* args);
 

@@ -1,6 +1,7 @@
 // Columns as Python gives them, and CSV text made of them and of packed rows.
 #include <cstring>
 
+#include "core/packed/array_text.h"
 #include "core/packed/csv_text.h"
 #include "ext/arguments.h"
 #include "ext/packed/csv_functions.h"
@@ -115,6 +116,52 @@ PyObject* packed_text(PyObject* module, PyObject* args) {
   std::vector<std::byte> text;
   const bool made = without_gil(state, nullptr, [&] {
     packed::append_csv(dialect, *packed.shared->file, packed.first, packed.count, &text);
+  });
+  return made ? bytes_object(text) : nullptr;
+}
+
+PyObject* array_text(PyObject* module, PyObject* args) {
+  const ModuleState& state = state_of_module(module);
+  const char* type = nullptr;
+  PyObject *object = nullptr, *dims = nullptr, *how = nullptr;
+  unsigned long long count = 0;
+  long long first = 0;
+  long long step = 0;
+  packed::ArrayRows rows;
+  simd::CsvDialect dialect;
+  Buffer items;
+  if (PyArg_ParseTuple(args, "sOKO!LLO", &type, &object, &count, &PyTuple_Type, &dims, &first, &step, &how) ==
+          0 ||
+      (how != Py_None && !take_dialect(how, &dialect)) || !items.acquire(object, PyBUF_SIMPLE)) {
+    return nullptr;
+  }
+  std::size_t row_items = 1;
+  for (Py_ssize_t i = 0; i < PyTuple_Size(dims); ++i) {
+    rows.dims.push_back(static_cast<std::uint32_t>(PyLong_AsUnsignedLong(PyTuple_GetItem(dims, i))));
+    row_items *= rows.dims.back();
+  }
+  if (PyErr_Occurred() != nullptr) return nullptr;
+  std::vector<std::byte> text;
+  const bool made = without_gil(state, nullptr, [&] {
+    rows.type = column_type(type);
+    const bool is_number = rows.type <= packed::Type::Time || rows.type == packed::Type::Float32;
+    const std::size_t row_bytes = row_items * packed::item_bytes(rows.type);
+    const bool are_there = row_bytes == 0 || items.bytes().size() / row_bytes >= count;
+    if (!is_number || rows.dims.size() > 16 || !are_there) {
+      fail(ErrorCode::InvalidArgument, "%llu rows of %zu bytes are not in a buffer of %zu", count, row_bytes,
+           items.bytes().size());
+    }
+    rows.items = items.bytes().data();
+    rows.rows = count;
+    rows.number_step = step;
+    if (first >= 0) rows.first_number = static_cast<std::uint64_t>(first);
+    if (how == Py_None) {
+      packed::append_json(rows, &text);
+    } else if (packed::is_plain_for_numbers(dialect)) {
+      packed::append_csv(dialect, rows, &text);
+    } else {
+      fail(ErrorCode::InvalidArgument, "the delimiter or the quote stands in numbers");
+    }
   });
   return made ? bytes_object(text) : nullptr;
 }
