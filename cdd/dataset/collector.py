@@ -67,6 +67,10 @@ class Collector(ABC):
     def commit(self, message: str = "") -> Version:
         """Flushes all tables, and makes a version of their rows."""
 
+    @abstractmethod
+    def _ended_short(self, table: str) -> None:
+        """Tails that flushes cut into short chunks have ended."""
+
     def _commit(self, operations: Sequence[ops.Op], message: str, op: str) -> State:
         if self._session.is_uncertain:
             self._state = self._session.newest(self._state.number)

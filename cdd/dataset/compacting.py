@@ -7,6 +7,7 @@ rewritten as often as sizes double.
 
 import math
 import warnings
+from bisect import bisect_left
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -18,7 +19,7 @@ from cdd.dataset.protocol import extents as ex
 from cdd.dataset.protocol import ops
 from cdd.dataset.protocol.errors import DatasetError
 from cdd.dataset.protocol.session import Session
-from cdd.dataset.protocol.state import ColumnState, superchunk_path
+from cdd.dataset.protocol.state import ColumnState, TableState, superchunk_path
 from cdd.dataset.superchunk import core_of, new_superchunk
 from cdd.dtypes import Array, buffer_dtype
 
@@ -57,10 +58,25 @@ def small_runs(sizes: list[int], whole: list[bool], most: int) -> list[tuple[int
     return runs
 
 
-def doubling_run(sizes: list[int], most: int) -> tuple[int, int]:
-    """The last extents to be joined: each is less than twice as long as all behind it."""
+def _period_start(table: TableState, seconds: int | None) -> int:
+    """The row from which on sealed rows are of the same period of roll= as the last one, as far back as the
+    extents tell: files end where a period does, so nothing before is joined with what comes after."""
+    clock = None if table.clock is None else table.columns[table.clock]
+    if seconds is None or clock is None or clock.dtype.kind != "M":
+        return 0
+    sealed = clock.extents[:-1] if ex.is_open(clock.extents) else clock.extents
+    if not len(sealed):
+        return 0
+    items = sealed[:, ex.FIRST_ITEM].view(clock.dtype).astype("M8[s]").astype(np.int64) // seconds
+    others = np.flatnonzero((sealed[:, ex.KNOWN] == 0) | (items != items[-1]))
+    return int(ex.ends(sealed)[others[-1]]) if len(others) else 0
+
+
+def doubling_run(sizes: list[int], most: int, least: int = 0) -> tuple[int, int]:
+    """The last extents to be joined, none before number `least`: each is less than twice as long as all
+    behind it."""
     i, total = len(sizes) - 1, sizes[-1]
-    while i > 0 and sizes[i - 1] < 2 * total and total + sizes[i - 1] <= most:
+    while i > least and sizes[i - 1] < 2 * total and total + sizes[i - 1] <= most:
         i -= 1
         total += sizes[i]
     return i, len(sizes)
@@ -167,8 +183,9 @@ class Compactor:
         if len(extents) == 0:
             return
         sizes = stored_bytes(writer._session, table, name, column, extents)
-        first, last = doubling_run(sizes, writer._options.superchunk_bytes)
         ends = [0, *ex.ends(extents).tolist()]
+        least = bisect_left(ends, _period_start(state.table(table), writer._options.roll_seconds))
+        first, last = doubling_run(sizes, writer._options.superchunk_bytes, min(least, len(extents) - 1))
         is_clock = state.table(table).clock == name
         op, path = write_run(
             writer._session, writer._id, table, name, column, ends[first], ends[last], is_clock, {}

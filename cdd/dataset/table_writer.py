@@ -74,7 +74,10 @@ class TableWriter:
             if parts:
                 rolled = [{name: array[part] for name, array in coded.items()} for part in parts]
                 before = {name: array[first] for name, array in coded.items()} if first.stop else None
+                is_fragmented = self._tails.is_fragmented()
                 self._tails.roll(before, rolled)
+                if is_fragmented:
+                    self._of._ended_short(self._name)
             else:
                 self._tails.write(coded, rows)
             if state.clock is not None:

@@ -15,6 +15,7 @@ from cdd.dataset.superchunk import new_superchunk, read_rows
 from cdd.dtypes import Array
 from cdd.store.writer import Writer
 
+_SHORT_BYTES = 2048  # a chunk, stored: half of what one has by default
 Rows = dict[str, Array]  # of all columns of a table, as many of each
 
 
@@ -283,6 +284,7 @@ class TailTable:
         ]
         self._begin(min(ends))
         self._committed = table.rows
+        self._flushes = self._flushes_before()
         if self.rows < table.rows:
             name = list(opened)[ends.index(min(ends))]
             raise _cdd.TruncatedError(
@@ -296,6 +298,12 @@ class TailTable:
         if min(ends) != max(ends) or self._is_uneven:
             self._is_uneven = True
             self.roll()
+
+    def _flushes_before(self) -> int:
+        """About how many flushes cut tails that are taken up: all that made chunks, where those are short."""
+        tail = max(self.open.values(), key=lambda one: one.writer.nchunks)
+        chunks = tail.writer.nchunks
+        return chunks if (self._of._directory.size(tail.path) or 0) < _SHORT_BYTES * chunks else 0
 
     def _open(self, table: TableState) -> dict[str, Tail]:
         opened: dict[str, Tail] = {}

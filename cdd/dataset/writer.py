@@ -79,10 +79,14 @@ class DatasetWriter(Collector):
                     is_fragmented = table.is_fragmented()
                     table.roll()
                     if is_fragmented:
-                        self._compactor.ask(name)
+                        self._ended_short(name)
             every = self._options.commit_seconds
             if every is not None and time.monotonic() - self._committed_at >= every:
                 self._commit_rows("")
+
+    def _ended_short(self, table: str) -> None:
+        if self._options.tail_bytes <= self._options.superchunk_bytes:
+            self._compactor.ask(table)
 
     def commit(self, message: str = "") -> Version:
         """Flushes, and makes a version of all rows so far. Where none came since the last version and no
