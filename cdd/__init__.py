@@ -18,7 +18,7 @@ repair, truncate, compact  new files made of a damaged one, of the first rows, o
            command line python -m cdd verify | info | repair | truncate | compact
 Windows    windows of stores and datasets as a sequence, for training
 set_threads, threads       how many cores large reads and appends may use
-csv, logical, packed, tiles  other systems, imported when they are asked for: help(cdd.tiles), ...
+csv, feeds, logical, packed, tiles  other systems, imported when they are asked for: help(cdd.tiles), ...
 CddError   what is wrong with a file; under it FormatError (with TruncatedError and ChecksumError) and
            UnsupportedError and LimitError. Its attributes say where it is. Wrong arguments raise
            ValueError, TypeError or IndexError, the system OSError.
@@ -60,7 +60,7 @@ from cdd.threads import set_threads, threads, warn_of_environment
 warn_of_environment()
 del warn_of_environment
 
-_SYSTEMS = ("csv", "dataset", "logical", "packed", "tiles", "torch")
+_SYSTEMS = ("csv", "dask", "dataset", "feeds", "logical", "packed", "tiles", "torch", "xarray")
 
 
 def __getattr__(name: str) -> Any:

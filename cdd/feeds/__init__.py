@@ -14,10 +14,24 @@ record    subscribes to books over a websocket and keeps them; python -m cdd rec
 REASONS   why messages are rejected, each with what it means
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from cdd.feeds.book import FEATURES, Applied, Book
 from cdd.feeds.okx import CHANNELS, Update, okx
 from cdd.feeds.rejected import REASONS, RejectedError
 from cdd.feeds.sink import Sink, sessions
+
+if TYPE_CHECKING:
+    from cdd.feeds.recording import Login, Report, record
+
+
+def __getattr__(name: str) -> Any:
+    """record and what belongs to it need websockets, which is imported when they are asked for."""
+    if name in ("Login", "Report", "record"):
+        return getattr(importlib.import_module("cdd.feeds.recording"), name)
+    raise AttributeError(f"module 'cdd.feeds' has no attribute {name!r}")
+
 
 __all__ = [
     "CHANNELS",
@@ -25,9 +39,12 @@ __all__ = [
     "REASONS",
     "Applied",
     "Book",
+    "Login",
     "RejectedError",
+    "Report",
     "Sink",
     "Update",
     "okx",
+    "record",
     "sessions",
 ]

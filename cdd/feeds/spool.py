@@ -66,12 +66,13 @@ class Spool:
         self.last_time = self._floor_time = 0
         self._writer: dataset.DatasetWriter | None = dataset.open(folder, "a", **options)
         try:
-            self._rows = len(self._writer)
-            if self._writer.columns:
-                self._check(attrs)
-            else:
+            if not self._writer.columns:
                 self._writer.close()
                 self._writer = dataset.open(folder, "a", attrs=attrs, **options)
+                none = np.empty(0, "M8[ns]")  # makes the columns, which nobody else collects then
+                self._writer.append(time=none, received=none, book=self._unpack(bytearray()))
+            self._rows = len(self._writer)
+            self._check(attrs)
         except BaseException:
             self._drop_writer()
             raise
