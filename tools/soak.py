@@ -38,6 +38,7 @@ STEPS: dict[str, tuple[str, dict[str, int]]] = {
     ),
     "datasets, every call": ("tests/dataset/test_faults.py", {"CDD_DATASET_CALLS": 1}),
     "datasets, the model": ("tests/dataset/test_model.py", {"CDD_MODEL_STATES": 60_000}),
+    "feeds, killed": ("tests/ecosystem/test_feeds_faults.py", {"CDD_FEEDS_KILLS": 300}),
     "full disk": ("tests/store/test_full_disk.py", {"CDD_FULL_DISK_POINTS": 20}),
 }
 

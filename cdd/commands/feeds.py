@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from typing import Any
 
 from cdd import feeds
 from cdd.commands.terminal import Commands
@@ -27,9 +28,8 @@ def add(commands: Commands) -> None:
     record.add_argument("--levels", type=int, default=25, metavar="N", help="a side (default: 25)")
     record.add_argument("--every", metavar="TIME", help="at most one row in each: 100ms, 1s (default: all)")
     record.add_argument("--roll", default="1D", metavar="TIME", help="after which files end (default: 1D)")
-    record.add_argument(
-        "--flush", type=float, default=1.0, metavar="S", help="seconds of rows that a kill may cost (default: 1)"
-    )
+    text = "seconds of rows that a kill may cost (default: 1)"
+    record.add_argument("--flush", type=float, default=1.0, metavar="S", help=text)
     record.add_argument("--seconds", type=float, metavar="S", help="stop after so long")
     record.add_argument("--url", metavar="URL", help="of the websocket (default: OKX's public one)")
     record.add_argument("--quiet", action="store_true", help="say nothing but errors")
@@ -40,7 +40,7 @@ def _record(options: argparse.Namespace) -> int:
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(message)s")
     logging.getLogger("cdd.feeds").setLevel(level)
     values = [os.environ.get(name) for name in _LOGIN]
-    given = {
+    given: dict[str, Any] = {
         "channel": options.channel,
         "levels": options.levels,
         "every": options.every,
@@ -58,7 +58,7 @@ def _record(options: argparse.Namespace) -> int:
     return 0 if not report.refused else 1
 
 
-async def _until_told(folder: str, symbols: list[str], given: dict[str, object]) -> feeds.Report:
+async def _until_told(folder: str, symbols: list[str], given: dict[str, Any]) -> feeds.Report:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         with suppress(NotImplementedError, RuntimeError):  # Windows has no such handlers: KeyboardInterrupt

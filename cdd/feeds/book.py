@@ -95,7 +95,7 @@ class Book:
         """`levels` a side, 1 to 400; `features` of each, some of price, size and orders, in this order or
         another; dtype float32 or float64. Raises ValueError for others."""
         self._count = arguments.size("levels", levels, 1, 400)
-        chosen = (features,) if isinstance(features, str) else tuple(features)
+        chosen = tuple(features)
         if not chosen or len(set(chosen)) < len(chosen) or not set(chosen) <= set(FEATURES):
             raise ValueError(f"features are some of {', '.join(FEATURES)}, each once, not {features!r}")
         self.dtype = np.dtype(dtype)
@@ -119,8 +119,8 @@ class Book:
     def apply(self, update: Update) -> Applied:
         """Makes the book what it is after an update.
 
-        Raises RejectedError, with a reason of REASONS, for one that it cannot be made of. The book is then not
-        synced, until the next snapshot, except where each message is a book of its own.
+        Raises RejectedError, with a reason of REASONS, for one that it cannot be made of. The book is then
+        not synced, until the next snapshot, except where each message is a book of its own.
         """
         kind = update.kind
         if kind == "update":
@@ -212,7 +212,7 @@ class Book:
 
     def row(self, out: Array | None = None) -> Array:
         """The row, as a new array or in `out`, of shape (2 * levels, features)."""
-        made = self.unpack(self.packed())[0]
+        made: Array = self.unpack(self.packed())[0]
         if out is None:
             return made
         out[...] = made

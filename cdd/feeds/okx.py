@@ -49,24 +49,25 @@ def okx(message: str | bytes | dict[str, Any]) -> list[Update]:
 
     Raises RejectedError for what is not JSON, for channels that are not known, and for missing fields.
     """
+    read: Any = message
     if not isinstance(message, dict):
         if message in ("pong", b"pong"):
             return []
         try:
-            message = json.loads(message)
+            read = json.loads(message)
         except (ValueError, RecursionError) as error:
             raise RejectedError("not JSON", str(error)) from None
     try:
-        if "event" in message:
+        if "event" in read:
             return []
-        arg = message["arg"]
+        arg = read["arg"]
         channel = arg["channel"]
         depth = CHANNELS.get(channel)
         if depth is None:
             raise RejectedError("unknown channel", f"{str(channel)[:40]!r}")
         kind = "whole"
         if channel in WITH_UPDATES:
-            kind = message["action"]
+            kind = read["action"]
             if kind not in ("snapshot", "update"):
                 raise RejectedError("not a book", f"action {str(kind)[:40]!r}")
         symbol = arg["instId"]
@@ -83,7 +84,7 @@ def okx(message: str | bytes | dict[str, Any]) -> list[Update]:
                 data.get("checksum") or None,  # 0 is sent where there is none
                 depth,
             )
-            for data in message["data"]
+            for data in read["data"]
         ]
     except RejectedError:
         raise

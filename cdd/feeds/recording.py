@@ -1,5 +1,5 @@
-"""Books over a websocket, as OKX sends them, into a dataset each: connects, subscribes, and does so again after
-whatever ends it, until it is told to stop or the disk fails.
+"""Books over a websocket, as OKX sends them, into a dataset each: connects, subscribes, and does so again
+after whatever ends it, until it is told to stop or the disk fails.
 
 It needs the package websockets, which is imported here and nowhere else.
 """
@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -68,7 +69,8 @@ class Report:
     refused: dict[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        lines = [f"{sum(self.rows.values()):,} rows of {len(self.rows)} books, {self.connections} connections"]
+        rows = sum(self.rows.values())
+        lines = [f"{rows:,} rows of {len(self.rows)} books, {self.connections} connections"]
         for symbol, rows in self.rows.items():
             rejected = "".join(f", {count:,} {reason}" for reason, count in self.rejected[symbol].items())
             lines.append(f"{symbol}: {rows:,} rows, {self.counts[symbol]['sessions']} sessions{rejected}")
@@ -112,8 +114,8 @@ async def record(
     recorder = _Recorder(url, channel, login, idle_s)
     try:
         for name in names:
-            sink = await aio.in_thread(lambda name=name: Sink(Path(folder, name), symbol=name, **options))
-            recorder.sinks[name] = sink
+            opening = partial(Sink, Path(folder, name), symbol=name, **options)
+            recorder.sinks[name] = await aio.in_thread(opening)
         await recorder.run(seconds, stop or asyncio.Event())
     finally:
         await recorder.close()
@@ -289,7 +291,8 @@ class _Recorder:
             return None
         sink = self.sinks.get(symbol) if isinstance(symbol, str) else None
         if sink is None:
-            self.rejected.add(RejectedError("not a book", f"of {str(symbol)[:40]!r}, which was not asked for"))
+            text = f"of {str(symbol)[:40]!r}, which was not asked for"
+            self.rejected.add(RejectedError("not a book", text))
             return None
         sink.take(message, received)
         return sink

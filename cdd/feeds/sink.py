@@ -32,8 +32,8 @@ class Sink:
                 sink.put(message)
 
     Messages that no row can be made of are counted in `rejected` by reason and logged once a minute; put()
-    does not raise for them. `needs_snapshot` is True while the feed has to be subscribed anew. counts["rows"],
-    ["sessions"], ["repeated"] and ["time went back"] (rows that got the time of the row before) tell the rest.
+    does not raise for them. `needs_snapshot` is True while the feed has to be subscribed anew. `counts` has
+    "rows", "sessions", "repeated" and "time went back": rows that got the time of the row before.
 
     put() and aput() belong to one thread or event loop; flush() may be called from any.
     """
@@ -108,9 +108,7 @@ class Sink:
         if time.monotonic() >= self._due:
             self.flush()
 
-    async def aput(
-        self, message: Message, received: int | None = None
-    ) -> None:
+    async def aput(self, message: Message, received: int | None = None) -> None:
         """put() for an event loop: flushes go on in a thread meanwhile. It waits only where rows have been in
         memory for memory_s seconds."""
         self.take(message, received)

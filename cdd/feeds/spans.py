@@ -7,7 +7,8 @@ import numpy as np
 
 from cdd import arguments
 
-_UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
+_UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
+_UNITS |= {"m": 60 * 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
 
 
 def nanoseconds(name: str, value: Any) -> int:

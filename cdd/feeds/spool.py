@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,18 +22,17 @@ _ERRORS = (OSError, CddError, ValueError)  # of a disk, and of a writer that suc
 LOGGER = logging.getLogger("cdd.feeds")
 
 
-class _Batch(NamedTuple):
+class _Batch:
     """Rows that a flush takes at once."""
 
-    rows: bytearray  # as Book.packed() makes them
-    times: list[int]
-    received: list[int]
-    sessions: list[tuple[int, int, str]]  # number within the batch, time of receipt, reason
-    since: float  # when it began
+    __slots__ = ("received", "rows", "sessions", "since", "times")
 
-    @classmethod
-    def empty(cls) -> "_Batch":
-        return cls(bytearray(), [], [], [], time.monotonic())
+    def __init__(self) -> None:
+        self.rows = bytearray()  # as Book.packed() makes them
+        self.times: list[int] = []
+        self.received: list[int] = []
+        self.sessions: list[tuple[int, int, str]] = []  # number within the batch, time of receipt, reason
+        self.since = 0.0  # when its first row came
 
 
 class Spool:
@@ -58,7 +57,7 @@ class Spool:
         roll = duration("roll", options["roll"])
         self._roll_ns = None if roll is None else roll * 10**9
         self._period: int | None = None
-        self._batch = _Batch.empty()
+        self._batch = _Batch()
         self._waiting: list[_Batch] = []  # taken by a flush, and not known to be on the disk
         self._failed_since: float | None = None
         self._flushing = threading.Lock()
@@ -109,6 +108,8 @@ class Spool:
         """A row; `begins` is why it begins a session, None where it does not."""
         with self._adding:
             batch = self._batch
+            if not batch.times:
+                batch.since = time.monotonic()
             if begins is not None:
                 batch.sessions.append((len(batch.times), received, begins))
             batch.rows.extend(row)
@@ -122,7 +123,7 @@ class Spool:
         memory_s seconds, or at once where nothing comes after it."""
         with self._flushing:
             with self._adding:
-                batch, self._batch = self._batch, _Batch.empty()
+                batch, self._batch = self._batch, _Batch()
             if batch.times:
                 self._waiting.append(batch)
             try:

@@ -1,4 +1,4 @@
-"""An exchange that makes up OKX messages, and a slow book that is rebuilt from them by another way than cdd's."""
+"""An exchange that makes up messages of OKX, and a slow book that is made of them in another way."""
 
 import json
 import random
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 Message = dict[str, Any]
+DEPTHS = {"books": 400, "books-l2-tbt": 400, "books50-l2-tbt": 50, "books5": 5, "bbo-tbt": 1}
 
 
 def checksum_of(bids: list[list[str]], asks: list[list[str]]) -> int:
@@ -30,7 +31,7 @@ class Exchange:
         with_checksum: bool = True, changes: int = 6,
     ) -> None:  # fmt: skip
         self.symbol, self.channel, self.changes = symbol, channel, changes
-        self.depth = {"books": 400, "books-l2-tbt": 400, "books50-l2-tbt": 50, "books5": 5, "bbo-tbt": 1}[channel]
+        self.depth = DEPTHS[channel]
         self.with_checksum = with_checksum
         self.random = random.Random(seed)
         self.middle = 600_000
@@ -152,12 +153,12 @@ class SlowBook:
         if action == "update":
             if not self.is_good:
                 self.reasons.append("waiting")
-                return
+                return None
             assert self.last is not None
             if number[0] != self.last[1]:
                 if number != self.last:
                     self.lose("sequence")
-                return
+                return None
         else:
             self.bids, self.asks = {}, {}
         for side, name in ((self.bids, "bids"), (self.asks, "asks")):

@@ -146,7 +146,10 @@ def messages_of(book: np.ndarray, times: np.ndarray) -> list[Message]:
     return made
 
 
-@pytest.mark.parametrize("name", ["okx_ethusd_tick", "okx_uni_swap_tick", "okx_elon_tick", "okx_btcusdt_100ms"])
+RECORDINGS = ["okx_ethusd_tick", "okx_uni_swap_tick", "okx_elon_tick", "okx_btcusdt_100ms"]
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
 def test_recorded_books_come_back_bit_for_bit(
     name: str, recorded: Callable[[str], np.ndarray], tmp_path: Path
 ) -> None:
@@ -207,7 +210,10 @@ BAD: list[tuple[str, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("reason", "message"), BAD, ids=[f"{n}-{reason}" for n, (reason, _) in enumerate(BAD)])
+IDS = [f"{number}-{reason}" for number, (reason, _) in enumerate(BAD)]
+
+
+@pytest.mark.parametrize(("reason", "message"), BAD, ids=IDS)
 def test_bad_messages_are_counted_and_never_raised(reason: str, message: Any, tmp_path: Path) -> None:
     good = list(Exchange(seed=9).run(3))
     with sink(tmp_path / "set") as into:
@@ -287,17 +293,24 @@ def test_missing_levels_are_zeros_at_the_outer_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "text"),
+    ("options", "words"),
     [
-        ({"levels": 0}, "levels is 0"), ({"levels": 401}, "levels is 401"), ({"features": ()}, "features are"),
-        ({"features": ("price", "price")}, "features are"), ({"features": ("volume",)}, "features are"),
-        ({"dtype": "int32"}, "dtype of a book"), ({"flush_s": 0}, "flush_s"), ({"memory_s": 0}, "memory_s"),
-        ({"every": "soon"}, "every is a time"), ({"every": 0}, "every is a time"), ({"roll": "x"}, "roll is a time"),
+        ({"levels": 0}, "levels is 0"),
+        ({"levels": 401}, "levels is 401"),
+        ({"features": ()}, "features are"),
+        ({"features": ("price", "price")}, "features are"),
+        ({"features": ("volume",)}, "features are"),
+        ({"dtype": "int32"}, "dtype of a book"),
+        ({"flush_s": 0}, "flush_s"),
+        ({"memory_s": 0}, "memory_s"),
+        ({"every": "soon"}, "every is a time"),
+        ({"every": 0}, "every is a time"),
+        ({"roll": "x"}, "roll is a time"),
         ({"keep": "x"}, "keep is a time"),
     ],
-)  # fmt: skip
-def test_wrong_options(options: dict[str, Any], text: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=text):
+)
+def test_wrong_options(options: dict[str, Any], words: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=words):
         sink(tmp_path / "set", **options)
     assert not (tmp_path / "set").exists()
 
@@ -308,13 +321,13 @@ def test_a_dataset_of_another_book_is_refused(tmp_path: Path) -> None:
         into.put(GOOD, received(GOOD))
         with pytest.raises(BlockingIOError):
             sink(path).put(GOOD)
-    for options, text in (
+    for options, words in (
         ({"levels": 10}, r"shape \(50, 3\)"),
         ({"dtype": "float64"}, "of float32"),
         ({"symbol": "ETH-USDT"}, "symbol 'BTC-USDT'"),
         ({"features": ("size", "price", "orders")}, "features"),
     ):
-        with pytest.raises(ValueError, match=text):
+        with pytest.raises(ValueError, match=words):
             sink(path, **options)
     with dataset.open(tmp_path / "other", "w") as w:
         w.append(time=np.arange(3), price=np.zeros(3))
@@ -428,7 +441,8 @@ def test_updates_of_ones_own(tmp_path: Path) -> None:
     with sink(tmp_path / "set", features=("price", "size")) as into:
         for number in range(5):
             bids = [(100 - number, 2.5, None, 0)]
-            into.put(feeds.Update("BTC-USDT", "depth", "whole", 10**18 + number, bids, [(101, 1, None, 0)]), 10**18)
+            update = feeds.Update("BTC-USDT", "depth", "whole", 10**18 + number, bids, [(101, 1, None, 0)])
+            into.put(update, 10**18)
     with dataset.open(tmp_path / "set") as ds:
         assert ds["book"].shape == (5, 50, 2)
         assert ds["book"][:, 24, 0].tolist() == [100, 99, 98, 97, 96]

@@ -88,11 +88,13 @@ def test_a_disk_that_fails_for_too_long_is_an_error_and_nothing_is_lost(
     into = sink(tmp_path / "set", flush_s=0.01, memory_s=0.2)
     with monkeypatch.context() as patched:
         patched.setattr(Writer, "flush", full)
+        since = time.monotonic()
         with pytest.raises(OSError, match="No space"):
             for number in range(100):
                 into.put(messages[number], received(messages[number]))
                 time.sleep(0.01)
-        assert 5 < number < 99
+        assert number > 0, "the first rows wait"
+        assert time.monotonic() - since >= 0.2
         with pytest.raises(OSError, match="No space"):
             into.flush()
     for message in messages[number + 1 :]:
@@ -121,7 +123,9 @@ def test_another_collector_in_between_costs_nothing(tmp_path: Path, monkeypatch:
         assert feeds.sessions(ds).tolist() == [0, 7]
 
 
-def test_a_loop_waits_only_when_the_disk_is_far_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loop_waits_only_when_the_disk_is_far_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     flush = DatasetWriter.flush
     messages = list(Exchange().run(200))
 
@@ -207,7 +211,8 @@ def test_killed_collectors(tmp_path: Path, record_property: Callable[[str, objec
                 assert np.array_equal(part, wanted[: len(part)])
                 expected_sessions += [first + at for at in slow.sessions if at < len(part)]
                 begin = (first - rows) // len(wanted) * 10**12
-                assert np.array_equal(times[first - rows :][: len(part)] - begin, np.array(slow.times[: len(part)]) * 10**6)
+                wanted_times = np.array(slow.times[: len(part)]) * 10**6 + begin
+                assert np.array_equal(times[first - rows :][: len(part)], wanted_times)
             assert np.array_equal(ds["received"][:], ds["time"][:] + np.timedelta64(5, "ns"))
             assert feeds.sessions(ds).tolist() == expected_sessions
             rows = count

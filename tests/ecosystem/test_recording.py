@@ -43,7 +43,9 @@ def recorded_by(script: Script, folder: Path, symbols: Any = SYMBOL, **options: 
             await talk.socket.wait_closed()
 
         async with exchange_server(with_stop) as (url, _), asyncio.timeout(60):
-            return await feeds.record(folder, symbols, **{"url": url, "stop": stop, "flush_s": 0.05, **options})
+            return await feeds.record(
+                folder, symbols, **{"url": url, "stop": stop, "flush_s": 0.05, **options}
+            )
 
     return asyncio.run(run())
 
@@ -207,7 +209,7 @@ async def cut(talk: Talk, _: int) -> None:
 
 
 async def cut_in_a_frame(talk: Talk, _: int) -> None:
-    talk.socket.transport.write(b"\x81\x7e\x04\x00{\"arg\":")
+    talk.socket.transport.write(b'\x81\x7e\x04\x00{"arg":')
     await asyncio.sleep(0.05)
     talk.socket.transport.abort()
 
@@ -370,9 +372,15 @@ def test_a_disk_that_fails_ends_it_with_its_error(tmp_path: Path, monkeypatch: p
 
 @pytest.mark.parametrize(
     ("options", "text"),
-    [({"symbols": []}, "at least one"), ({"symbols": ["A", "A"]}, "each once"), ({"symbols": "../x"}, "a symbol is"),
-     ({"channel": "trades"}, "channel is one of"), ({"url": "http://x"}, "http"), ({"levels": 0}, "levels is 0")],
-)  # fmt: skip
+    [
+        ({"symbols": []}, "at least one"),
+        ({"symbols": ["A", "A"]}, "each once"),
+        ({"symbols": "../x"}, "a symbol is"),
+        ({"channel": "trades"}, "channel is one of"),
+        ({"url": "http://x"}, "http"),
+        ({"levels": 0}, "levels is 0"),
+    ],
+)
 def test_wrong_arguments(options: dict[str, Any], text: str, tmp_path: Path) -> None:
     given = {"symbols": SYMBOL, "seconds": 5, **options}
     with pytest.raises(ValueError, match=text):
