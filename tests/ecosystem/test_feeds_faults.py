@@ -17,10 +17,11 @@ import pytest
 
 from cdd import dataset, feeds
 from cdd.dataset.table_writer import TableWriter
+from cdd.dataset.tails import TailTable
 from cdd.dataset.writer import DatasetWriter
 from cdd.store.writer import Writer
+from tests.ecosystem.feeds_rig import check, received, sink
 from tests.ecosystem.okx_stream import Exchange, replay
-from tests.ecosystem.test_feeds import check, received, sink
 
 KILLS = int(os.environ.get("CDD_FEEDS_KILLS", "12"))
 
@@ -50,30 +51,30 @@ class Failing:
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize(
     ("owner", "name"),
-    [(DatasetWriter, "flush"), (DatasetWriter, "append"), (TableWriter, "append"), (TableWriter, "roll"),
+    [(DatasetWriter, "flush"), (DatasetWriter, "append"), (TableWriter, "append"), (TailTable, "roll"),
      (Writer, "append"), (Writer, "flush")],
     ids=lambda value: getattr(value, "__name__", value),
 )  # fmt: skip
 def test_rows_wait_while_the_disk_fails(
     owner: type, name: str, after: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    messages = list(Exchange(seed=2).run(260))
+    messages = list(Exchange(seed=2).run(170))
     del messages[100]
     later = Exchange(seed=3)
     later.time_ms += 1_000_000
-    messages += later.run(60)
+    messages += later.run(20)
     slow = replay(messages)
-    for first in (0, 2, 5):
+    for first in (0, 3):
         path = tmp_path / str(first)
         with sink(path, roll="5s") as into:
             failing = Failing(getattr(owner, name), first, 4, after)
             with monkeypatch.context() as patched:
                 patched.setattr(owner, name, failing.bound())
-                for number, message in enumerate(messages[:200]):
+                for number, message in enumerate(messages[:140]):
                     into.put(message, received(message))
                     if number % 9 == 8:
                         into.flush()
-            for message in messages[200:]:
+            for message in messages[140:]:
                 into.put(message, received(message))
         check(path, slow)
         if failing.calls <= first:
