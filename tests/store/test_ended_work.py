@@ -52,7 +52,7 @@ def test_progress_is_told_and_what_it_raises_ends_the_work(tmp_path: Path, work:
 def test_ctrl_c_ends_the_work_at_the_next_chunk(tmp_path: Path, work: str) -> None:
     """The signal comes when the output's temporary file is there; the work would take much longer."""
     path = tmp_path / "a.cdd"
-    rows = np.random.default_rng(3).random((8000, 500))
+    rows = np.random.default_rng(3).random((60_000, 50))
     cdd.save(path, rows, chunk_rows=1)
     main = threading.get_ident()
 
@@ -69,11 +69,11 @@ def test_ctrl_c_ends_the_work_at_the_next_chunk(tmp_path: Path, work: str) -> No
         if work == "repair":
             cdd.repair(path)
         elif work == "truncate":
-            cdd.truncate(path, rows=7999)
+            cdd.truncate(path, rows=59_999)
         else:
             cdd.compact(path, profile="dense", codec="zstd", zstd_level=19)
         thread.join()  # the signal was handled only now: too late
         time.sleep(1)
     thread.join()
     assert list(tmp_path.iterdir()) == [path]
-    assert len(cdd.open(path)) == 8000
+    assert len(cdd.open(path)) == 60_000
