@@ -201,14 +201,6 @@ def test_module_imports_only_what_its_package_may(path: Path) -> None:
     assert own in ("commands", *PLUGINS) or not found & PLUGINS, "nothing imports a plug-in"
 
 
-# Circles of imports that are to be broken: modules of a line may be in one with each other.
-CIRCLES: tuple[frozenset[str], ...] = (
-    frozenset(f"cdd.logical.{name}" for name in ("adding", "pinning", "transaction", "virtual", "writing")),
-    frozenset(f"cdd.logical.{name}" for name in ("array", "lazy", "opening", "upkeep")),
-    frozenset(f"cdd.store.{name}" for name in ("awaited", "reader")),
-)
-
-
 def module_name(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
@@ -242,7 +234,7 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
         for name, others in everything.items()
         if name in others
     }
-    assert [sorted(circle) for circle in circles if not any(circle <= known for known in CIRCLES)] == []
+    assert [sorted(circle) for circle in circles] == []
 
 
 def test_the_protocol_of_datasets_is_below_the_rest() -> None:

@@ -13,6 +13,7 @@ zarr, icechunk, dask and xarray are imported when they are first needed: pip ins
 """
 
 from cdd.logical.array import Array, OuterIndex
+from cdd.logical.checking import LogicalReport
 from cdd.logical.errors import (
     AlignmentError,
     ConflictError,
@@ -30,7 +31,7 @@ from cdd.logical.lazy import Lazy
 from cdd.logical.manifest import Manifest, Member, Region
 from cdd.logical.opening import names, open
 from cdd.logical.transaction import Transaction, append, transaction
-from cdd.logical.upkeep import LogicalReport, check, prune, verify
+from cdd.logical.upkeep import check, prune, verify
 from cdd.logical.writing import WritableArray
 
 __all__ = [

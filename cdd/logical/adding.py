@@ -1,27 +1,27 @@
-"""New members of a logical array: made of rows, or found where they are."""
+"""Members of a logical array: made of rows, found where they are, grown or compacted since."""
 
 import os
 import secrets
 from collections.abc import Mapping
 from dataclasses import replace as replaced
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
 import cdd
 from cdd import arguments
-from cdd.dtypes import Array, DType
-from cdd.logical.digests import blocks, grown
-from cdd.logical.errors import LogicalError, MemberError
+from cdd.dtypes import Array as NumpyArray
+from cdd.dtypes import DType
+from cdd.logical.array import Array
+from cdd.logical.backends import Underway
+from cdd.logical.digests import blocks, first_difference, grown
+from cdd.logical.errors import LogicalError, MemberError, ReadOnlyMemberError
 from cdd.logical.extras import zarr
 from cdd.logical.manifest import Member
 from cdd.logical.members import Places, source_of
 from cdd.logical.origins import home_of
 from cdd.logical.plan import Reading
-
-if TYPE_CHECKING:
-    from cdd.logical.writing import WritableArray
 
 COPY_BYTES = 64 << 20  # of rows in memory while a member is written
 
@@ -34,7 +34,7 @@ class Box:
         self.shape = tuple(map(len, picks))
         self.dtype = reading.manifest.dtype
 
-    def __getitem__(self, key: slice) -> Array:
+    def __getitem__(self, key: slice) -> NumpyArray:
         return self._reading.read([self._picks[0][key], *self._picks[1:]])
 
 
@@ -66,7 +66,9 @@ class Storing(TypedDict, total=False):
     options: Mapping[str, Any] | None
 
 
-def new_member(array: "WritableArray", rows: Any, start: int, codec: Any, **how: Unpack[Storing]) -> Member:
+def new_member(
+    array: Array, underway: Underway, rows: Any, start: int, codec: Any, **how: Unpack[Storing]
+) -> Member:
     """A member that holds rows[start:]."""
     group = array._reading.places.group
     if codec is None:
@@ -78,16 +80,17 @@ def new_member(array: "WritableArray", rows: Any, start: int, codec: Any, **how:
                 f"{name}= is {'of zarr arrays' if codec == 'cdd' else 'of .cdd files'}, codec is {codec!r}"
             )
     if codec == "cdd":
-        return _new_cdd(array, rows, start, dict(how.get("options") or {}), how.get("path"))
+        return _new_cdd(array, underway, rows, start, dict(how.get("options") or {}), how.get("path"))
     if not isinstance(codec, Mapping):
         raise TypeError(f'codec is None, "cdd" or a mapping of options, not {arguments.shown(codec)}')
     if group is None:
         raise LogicalError('a JSON file has no zarr group: codec="cdd" makes a .cdd file')
-    return _new_zarr(array, rows, start, dict(codec), how.get("chunks"), how.get("shards"))
+    return _new_zarr(array, underway, rows, start, dict(codec), how.get("chunks"), how.get("shards"))
 
 
 def _new_zarr(
-    array: "WritableArray",
+    array: Array,
+    underway: Underway,
     rows: Any,
     start: int,
     options: dict[str, Any],
@@ -108,7 +111,7 @@ def _new_zarr(
     if array.dims is not None:
         options.setdefault("dimension_names", array.dims)
     made = array._reading.places.group.create_array(name, shape=shape, dtype=array.dtype, **options)
-    array._transaction._made_zarr(array.name, name)
+    underway.made_array(array._reading.places.group, name)
     unit = (made.shards or made.chunks)[0]
     row_bytes = max(1, int(np.prod(shape[1:], dtype=float)) * array.itemsize)
     step = max(1, COPY_BYTES // row_bytes // unit) * unit
@@ -119,7 +122,9 @@ def _new_zarr(
     return Member(name, "zarr", shape, name)
 
 
-def _new_cdd(array: "WritableArray", rows: Any, start: int, options: dict[str, Any], path: Any) -> Member:
+def _new_cdd(
+    array: Array, underway: Underway, rows: Any, start: int, options: dict[str, Any], path: Any
+) -> Member:
     name = new_name()
     if array.dtype != array.dtype.newbyteorder("="):
         raise LogicalError(f".cdd files have this machine's byte order, the array is {array.dtype.str}")
@@ -136,7 +141,7 @@ def _new_cdd(array: "WritableArray", rows: Any, start: int, options: dict[str, A
     options.setdefault("dtype", array.dtype)
     options.setdefault("row_shape", tuple(int(size) for size in rows.shape[1:]))
     with cdd.open(file, "x", **options) as writer:
-        array._transaction._made_file(file)
+        underway.made_file(file)
         for _, block in blocks(rows, start, int(rows.shape[0]), COPY_BYTES):
             writer.append(block.astype(array.dtype, casting="same_kind", copy=False))
     with cdd.open(file) as reader:
@@ -149,7 +154,7 @@ def id_of(opened: Any) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def kept_path(array: "WritableArray", path: str) -> str:
+def kept_path(array: Array, path: str) -> str:
     """How a path is kept in the manifest; MemberError where a reader could not be allowed to open it."""
     trust = array._reading.places.trust
     real = Path(path).resolve()
@@ -174,7 +179,7 @@ def pinned(member: Member, opened: Any, rows: int, digest: bool | None) -> Membe
     return replaced(member, shape=(rows, *member.shape[1:]), digests=digests)
 
 
-def granting(array: "WritableArray", kept: str, path: str) -> Places:
+def granting(array: Array, kept: str, path: str) -> Places:
     """The array's places, which open that path, too: the program named it."""
     places = array._reading.places
     trust = places.trust
@@ -182,7 +187,7 @@ def granting(array: "WritableArray", kept: str, path: str) -> Places:
 
 
 def existing_member(
-    array: "WritableArray", member: Any, column: str | None, name: str | None
+    array: Array, member: Any, column: str | None, name: str | None
 ) -> tuple[Member, Any, Places]:
     """The member's description, the array itself, and the places that open it."""
     places = array._reading.places
@@ -208,7 +213,7 @@ def existing_member(
     return made, source_of(member, shape).array, places
 
 
-def _check(array: "WritableArray", member: Member, opened: Any) -> None:
+def _check(array: Array, member: Member, opened: Any) -> None:
     if np.dtype(opened.dtype) != array.dtype:
         raise MemberError(f"{member.path or member.name!r} has dtype {opened.dtype}, the array {array.dtype}")
     if len(opened.shape) != array.ndim or tuple(opened.shape[1:]) != array.shape[1:]:
@@ -218,7 +223,7 @@ def _check(array: "WritableArray", member: Member, opened: Any) -> None:
         )
 
 
-def _at_path(array: "WritableArray", path: str, column: str | None) -> tuple[Member, Any, Places]:
+def _at_path(array: Array, path: str, column: str | None) -> tuple[Member, Any, Places]:
     if "://" in path:
         opened = zarr().open_array(path, mode="r")
         array._reading.places.trust.find(path, path)
@@ -248,7 +253,7 @@ def _at_path(array: "WritableArray", path: str, column: str | None) -> tuple[Mem
     return made, opened, places
 
 
-def _of_zarr(array: "WritableArray", member: Any) -> tuple[Member, Any, Places]:
+def _of_zarr(array: Array, member: Any) -> tuple[Member, Any, Places]:
     places = array._reading.places
     group = places.group
     if group is not None and member.store == group.store:
@@ -289,4 +294,45 @@ def compare_rows(opened: Any, against: Any, member: Member) -> None:
             )
 
 
-__all__ = ["Box", "compare_rows", "existing_member", "id_of", "new_member", "new_name", "replaced", "rows_of"]
+def grown_member(array: Array, member: Member, rows: int | None) -> Member:
+    """The member at the array's end with the rows that were appended to it since, up to `rows` of its own."""
+    if member.kind in ("zarr", "named"):
+        raise ReadOnlyMemberError(
+            f"member {member.name!r} is of kind {member.kind!r}: append() lengthens it", member.name
+        )
+    opened = array._reading.places.open(member, array.dtype)
+    try:
+        available = int(opened.array.shape[0])
+        end = available if rows is None else arguments.size("rows", rows, member.shape[0], available)
+        if end <= member.shape[0]:
+            return member
+        digests = grown(member.digests, opened.array, end) if member.digests else ()
+    finally:
+        opened.close()
+    return replaced(member, shape=(end, *member.shape[1:]), digests=digests)
+
+
+def repinned(array: Array, member: Member, against: Any) -> Member:
+    """The member with the id of the file that is in its place now, if that has the same rows."""
+    if member.kind not in ("cdd", "dataset"):
+        raise MemberError(
+            f"member {member.name!r} is of kind {member.kind!r}: only files have an id", member.name
+        )
+    opened = array._reading.places.open(replaced(member, id=None), array.dtype)
+    try:
+        if against is not None:
+            compare_rows(opened.array, against, member)
+        elif not member.digests or member.digests[-1][0] < member.shape[0]:
+            raise MemberError(
+                f"member {member.name!r} has no digest of its rows: repin(member, against=array) compares "
+                "them",
+                member.name,
+            )
+        elif (differs := first_difference(member.digests, opened.array)) is not None:
+            raise MemberError(
+                f"member {member.name!r}: rows {differs[0]} to {differs[1]} are not what they were",
+                member.name,
+            )
+        return replaced(member, id=id_of(opened.array))
+    finally:
+        opened.close()

@@ -17,7 +17,8 @@ from cdd.compared import ComparedByRows
 from cdd.dtypes import Array as NumpyArray
 from cdd.dtypes import DType
 from cdd.indexing import select
-from cdd.logical import process
+from cdd.logical.checking import LogicalReport, Progress, verify_reading
+from cdd.logical.extras import enter_icechunk
 from cdd.logical.keys import select_outer
 from cdd.logical.lazy import Lazy
 from cdd.logical.manifest import Manifest, Region, read
@@ -183,8 +184,7 @@ class Array(ComparedByRows):
                     except (CddError, OSError) as error:
                         self._reading.note(error, number)
                         raise
-        reading = self._reading
-        self._check_open(reading)
+        reading = self._open_reading()
         if type(key) is slice and key.step is None:
             begin, end, _ = key.indices(self.shape[0])
             if end > begin and reading.fast.starts:
@@ -193,14 +193,16 @@ class Array(ComparedByRows):
                 return out
         return reading.take(select(key, reading.manifest.shape))
 
-    def _check_open(self, reading: Reading) -> None:
+    def _open_reading(self) -> Reading:
+        """What is read. ValueError once the array is closed."""
+        reading = self._reading
         if reading.closed:
             raise ValueError(f"the logical array{f' {self.path!r}' if self.path else ''} is closed")
+        return reading
 
     def _rows(self, start: int, stop: int, out: NumpyArray) -> None:
         """Rows [start, stop) that are there, into an array of their shape and dtype."""
-        reading = self._reading
-        self._check_open(reading)
+        reading = self._open_reading()
         fast = reading.fast
         starts, stops = fast.starts, fast.stops
         number = bisect_right(starts, start) - 1
@@ -259,13 +261,11 @@ class Array(ComparedByRows):
         What windows share is read once. Negative starts count from the end; a window that is not within the
         array raises IndexError. `out` as in read().
         """
-        self._check_open(self._reading)
-        return read_windows(self._reading, starts, rows, out)
+        return read_windows(self._open_reading(), starts, rows, out)
 
     def read_many(self, keys: Sequence[Any]) -> list[Any]:
         """[a[key] for key in keys], but rows that several keys want are read once."""
-        self._check_open(self._reading)
-        return read_many(self._reading, keys)
+        return read_many(self._open_reading(), keys)
 
     @property
     def oindex(self) -> "OuterIndex":
@@ -275,7 +275,7 @@ class Array(ComparedByRows):
     @property
     def lazy(self) -> Lazy:
         """A view of all, which reads nothing: a.lazy[1000:2000, :10][5:50].result()."""
-        return Lazy(self, [range(size) for size in self.shape], (False,) * self.ndim)
+        return Lazy(self._open_reading, [range(size) for size in self.shape], (False,) * self.ndim)
 
     def iter_chunks(self) -> Iterator[tuple[int, NumpyArray]]:
         """(first row, rows) of blocks of chunks[0] rows; the next one is read while one is worked on."""
@@ -314,22 +314,21 @@ class Array(ComparedByRows):
         """
         if self._origin is None:
             return False
-        self._check_open(self._reading)
+        old = self._open_reading()
         raw, places, version = self._origin.load()
         if raw == self._raw and version == self._version:
             return False
-        old = self._reading
         same = places.group is None or version == self._version
         made = Reading(read(raw), places, old if same else None)
         self._raw, self._version = raw, version
         self._show(made)  # the old members stay open for reads under way, and go with them
         return True
 
-    def verify(self, progress: Any = None) -> Any:
+    def verify(self, progress: Progress | None = None) -> LogicalReport:
         """Opens every member and reads all of it: cdd.logical.verify() for an array that is open."""
-        from cdd.logical.upkeep import verify_array
-
-        return verify_array(self, progress)
+        report = LogicalReport(self.path, self.name)
+        verify_reading(self._open_reading(), report, progress)
+        return report
 
     def close(self) -> None:
         """Lets go of the members that were opened here. Again: nothing."""
@@ -337,7 +336,7 @@ class Array(ComparedByRows):
         self._reading.close()
 
     def __enter__(self) -> Self:
-        self._check_open(self._reading)
+        self._open_reading()
         return self
 
     def __exit__(
@@ -346,8 +345,7 @@ class Array(ComparedByRows):
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        self._check_open(self._reading)
-        reading = self._reading
+        reading = self._open_reading()
         state = reading.manifest, reading.places, self._origin, self._raw, self._version
         return _restored, (type(self), *state)
 
@@ -361,7 +359,7 @@ def _restored(
     version: str | None,
 ) -> Array:
     if places.icechunk:
-        process.enter()
+        enter_icechunk()
     made = kind(manifest, places=places, origin=origin, version=version)
     made._raw = raw
     return made
@@ -374,7 +372,6 @@ class OuterIndex:
         self._array = array
 
     def __getitem__(self, key: Any) -> Any:
-        reading = self._array._reading
-        self._array._check_open(reading)
+        reading = self._array._open_reading()
         selection = select_outer(key, reading.manifest.shape)
         return selection.applied(reading.read(selection.picks))

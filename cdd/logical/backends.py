@@ -12,14 +12,14 @@ import random
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
 from cdd import _cdd, manifests
-from cdd.logical import process, repo
+from cdd.logical import repo
 from cdd.logical.errors import LogicalError
-from cdd.logical.extras import zarr
+from cdd.logical.extras import enter_icechunk, zarr
 from cdd.logical.manifest import ATTRIBUTE
 from cdd.logical.members import Places
 from cdd.logical.origins import home_of, manifest_of, members_folder, names_in, open_group, read_json
@@ -42,6 +42,47 @@ class Backend(Protocol):
     def remove(self, name: str) -> None: ...
     def commit(self, message: str) -> str | None: ...
     def close(self) -> None: ...
+
+
+class Underway:
+    """A transaction while its block runs: its place, and what it made there that no manifest names yet."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend: Backend | None = backend
+        self._files: list[str] = []
+        self._members: list[tuple[Any, str]] = []  # a group and a name in it
+
+    @property
+    def backend(self) -> Backend:
+        """ValueError once the block is left."""
+        if self._backend is None:
+            raise ValueError("the transaction is not under way: it is used within its `with` block")
+        return self._backend
+
+    def made_file(self, path: str) -> None:
+        self._files.append(path)
+
+    def made_array(self, group: Any, name: str) -> None:
+        self._members.append((group, name))
+
+    def keep(self) -> None:
+        """What was made stays, though no manifest names it yet."""
+        self._files.clear()
+        self._members.clear()
+
+    def discard(self) -> None:
+        """Deletes what was made: it would be in nobody's way, and prune() would delete it."""
+        for file in self._files:
+            with suppress(OSError):
+                Path(file).unlink()
+        if not self.backend.keeps_versions:
+            for group, name in self._members:
+                with suppress(Exception):
+                    del group[name]
+
+    def end(self) -> None:
+        self.backend.close()
+        self._backend = None
 
 
 def backend_of(
@@ -199,7 +240,7 @@ class RepoBackend(_Groups):
     def __init__(
         self, where: Any, path: str | None, branch: str, trust: Trust, lock: Any, create: bool = False
     ) -> None:
-        process.enter()
+        enter_icechunk()
         self._held = ExitStack()
         _enter_lock(self._held, lock, path and repo.lock_path(path))
         try:

@@ -1,7 +1,8 @@
 """Views of a logical array that compose without reading."""
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -9,10 +10,8 @@ import numpy.typing as npt
 from cdd.compared import ComparedByRows
 from cdd.dtypes import Array as NumpyArray
 from cdd.dtypes import DType
+from cdd.logical.plan import Reading
 from cdd.out import out_items
-
-if TYPE_CHECKING:
-    from cdd.logical.array import Array
 
 
 class Lazy(ComparedByRows):
@@ -21,9 +20,12 @@ class Lazy(ComparedByRows):
     np.asarray(view) reads it, too. Numbers count as NumPy's do: negative ones from the view's end.
     """
 
-    def __init__(self, array: "Array", ranges: list[range], dropped: tuple[bool, ...]) -> None:
-        """`ranges` has one a dimension of the array, of any step; dropped dimensions have one number."""
-        self._array, self._ranges, self._dropped = array, ranges, dropped
+    def __init__(
+        self, reading: Callable[[], Reading], ranges: list[range], dropped: tuple[bool, ...]
+    ) -> None:
+        """reading() is what the array reads, while it is open. `ranges` has one a dimension of the array, of
+        any step; dropped dimensions have one number."""
+        self._reading, self._ranges, self._dropped = reading, ranges, dropped
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -33,7 +35,7 @@ class Lazy(ComparedByRows):
 
     @property
     def dtype(self) -> DType:
-        return self._array.dtype
+        return self._reading().manifest.dtype
 
     @property
     def ndim(self) -> int:
@@ -81,26 +83,25 @@ class Lazy(ComparedByRows):
                 dropped.append(True)
             else:
                 raise IndexError(f"a view is indexed by numbers, slices and ..., not {type(k).__name__}")
-        return Lazy(self._array, ranges, tuple(dropped))
+        return Lazy(self._reading, ranges, tuple(dropped))
 
     def result(self, out: Any = None) -> Any:
         """The elements, as a new array; or in `out`, which is returned: as in Array.read()."""
-        array = self._array
-        array._check_open(array._reading)
+        reading = self._reading()
         forward = [numbers if numbers.step > 0 else numbers[::-1] for numbers in self._ranges]
         counts = tuple(map(len, forward))
         flips = tuple(slice(None, None, 1 if numbers.step > 0 else -1) for numbers in self._ranges)
         is_flipped = any(numbers.step < 0 for numbers in self._ranges)
         if out is None:
-            block = array._reading.read(forward)
+            block = reading.read(forward)
             return (block[flips] if is_flipped else block).reshape(self.shape)[()]
         items = out_items(out, self.dtype, self.shape).view(self.dtype)
         if not items.flags.writeable:
             raise ValueError("out is read-only")
         if is_flipped:
-            items.reshape(counts)[...] = array._reading.read(forward)[flips]
+            items.reshape(counts)[...] = reading.read(forward)[flips]
         else:
-            array._reading.read(forward, items.reshape(counts))
+            reading.read(forward, items.reshape(counts))
         return out
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> NumpyArray:

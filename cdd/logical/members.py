@@ -18,9 +18,8 @@ import numpy as np
 import cdd
 from cdd.dtypes import Array, DType
 from cdd.indexing import Numbers
-from cdd.logical import process
 from cdd.logical.errors import MemberError
-from cdd.logical.extras import zarr
+from cdd.logical.extras import check_fork, zarr
 from cdd.logical.manifest import Member
 from cdd.logical.trust import Trust
 
@@ -145,7 +144,7 @@ class ZarrSource(Source):
 
     def into(self, picks: Sequence[Numbers], out: Array) -> None:
         if self._icechunk:
-            process.check()
+            check_fork()
         key = _slices(picks)
         buffer = self._buffer(out)
         if key is not None:
@@ -159,7 +158,7 @@ class ZarrSource(Source):
     def write(self, picks: Sequence[Numbers], value: Array) -> None:
         """Writes a box; picks are ranges."""
         if self._icechunk:
-            process.check()
+            check_fork()
         self.array.set_basic_selection(_slices(picks), value)
 
 
@@ -231,7 +230,7 @@ class Places:
                 member.name,
             )
         if self.icechunk:
-            process.check()
+            check_fork()
         library = zarr()
         try:
             array = self.group[member.path]

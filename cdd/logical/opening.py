@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from cdd import arguments
-from cdd.logical import process, repo
+from cdd.logical import repo
 from cdd.logical.array import Array, Origin
-from cdd.logical.extras import zarr
+from cdd.logical.extras import enter_icechunk, zarr
 from cdd.logical.manifest import Manifest
 from cdd.logical.origins import (
     GroupOrigin,
@@ -122,10 +122,10 @@ def _of_group(
                 f"repository, not by {arguments.shown(source)}"
             )
         if hasattr(store, "session"):
-            process.enter()
+            enter_icechunk()
         group = library.open_group(store, mode="r")
     if hasattr(group.store, "session"):
-        process.enter()
+        enter_icechunk()
     if name is None:
         inner = find_name(group)
     else:

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from cdd import manifests
-from cdd.logical import process
 from cdd.logical.errors import LogicalError, ManifestError
-from cdd.logical.extras import zarr
+from cdd.logical.extras import check_fork, zarr
 from cdd.logical.manifest import ATTRIBUTE, MAX_BYTES
 from cdd.logical.members import Places
 from cdd.logical.trust import Trust
@@ -55,7 +54,7 @@ class GroupOrigin:
     def load(self) -> Loaded:
         session = getattr(self.store, "session", None)
         if session is not None:
-            process.check()
+            check_fork()
         group = open_group(self.store, self.name)
         version = None if session is None else session.snapshot_id
         return manifest_of(group), Places(group, self.trust, self.named, session is not None), version

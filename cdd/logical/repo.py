@@ -12,9 +12,8 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from cdd.logical import process
 from cdd.logical.errors import ConflictError, LogicalError
-from cdd.logical.extras import icechunk
+from cdd.logical.extras import enter_icechunk, icechunk
 from cdd.logical.members import Places
 from cdd.logical.origins import Loaded, find_name, manifest_of, open_group
 from cdd.logical.trust import Trust
@@ -49,7 +48,7 @@ class RepoOrigin:
     named: Mapping[str, Any] = field(default_factory=dict)
 
     def load(self) -> Loaded:
-        process.enter()
+        enter_icechunk()
         repository = open_repository(self.repository or self.path, self.trust)
         session = reading_session(repository, self.version)
         if self.name is None:
@@ -72,7 +71,7 @@ def is_repository_object(where: Any) -> bool:
 def open_repository(where: Any, trust: Trust, create: bool = False, virtual: bool = False) -> Any:
     """The repository at a path, or the one given. Virtual chunks below what `trust` allows can be read,
     and with `virtual` be made."""
-    process.enter()
+    enter_icechunk()
     if not isinstance(where, str):
         return where
     library = icechunk()

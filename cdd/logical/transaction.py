@@ -4,8 +4,6 @@ import os
 import random
 import time
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, Unpack
 
@@ -16,7 +14,7 @@ from cdd import arguments
 from cdd.attrs import encoded
 from cdd.dtypes import code_of, named
 from cdd.logical.adding import Storing
-from cdd.logical.backends import Backend, backend_of
+from cdd.logical.backends import Underway, backend_of
 from cdd.logical.errors import ConflictError, LogicalError
 from cdd.logical.manifest import Manifest, checked_json, read
 from cdd.logical.writing import WritableArray
@@ -78,90 +76,63 @@ class Transaction:
             lock,
         )
         self._message = message
-        self._open: Backend | None = None
+        self._underway: Underway | None = None
         self._arrays: dict[str, WritableArray] = {}
-        self._files: list[str] = []
-        self._members: list[tuple[Any, str]] = []
         self.version: str | None = None
         """The snapshot that the commit made, in a repository."""
 
     @property
-    def _backend(self) -> Backend:
-        self._check_open()
-        assert self._open is not None
-        return self._open
-
-    def _check_open(self) -> None:
-        if self._open is None:
+    def _running(self) -> Underway:
+        if self._underway is None:
             raise ValueError("the transaction is not under way: it is used within its `with` block")
+        return self._underway
 
     def __enter__(self) -> Self:
-        if self._open is not None or self.version is not None:
+        if self._underway is not None or self.version is not None:
             raise ValueError("a transaction is used once")
-        self._open = backend_of(*self._how)
+        self._underway = Underway(backend_of(*self._how))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        backend = self._backend
+        underway = self._running
         try:
             if kind is None:
-                self._commit(backend)
+                self._commit(underway)
             else:
-                self._discard(backend)
+                underway.discard()
         finally:
-            self._open = None
+            self._underway = None
             for array in self._arrays.values():
                 array.close()
-            backend.close()
+            underway.end()
 
-    def _commit(self, backend: Backend) -> None:
+    def _commit(self, underway: Underway) -> None:
         try:
             changed = {name: array.manifest for name, array in self._arrays.items() if array.changed}
             for name, raw in [(name, checked_json(manifest)) for name, manifest in changed.items()]:
-                backend.store(name, raw)
-            self.version = backend.commit(self._message)
+                underway.backend.store(name, raw)
+            self.version = underway.backend.commit(self._message)
         except BaseException:
-            self._discard(backend)
+            underway.discard()
             raise
-
-    def _discard(self, backend: Backend) -> None:
-        """Deletes what no manifest names: it would be in nobody's way, and prune() would delete it."""
-        for file in self._files:
-            with suppress(OSError):
-                Path(file).unlink()
-        if not backend.keeps_versions:
-            for group, name in self._members:
-                with suppress(Exception):
-                    del group[name]
-
-    def _keep(self, name: str) -> None:
-        """What was made for that array stays, though no manifest names it yet."""
-        self._files.clear()
-        self._members.clear()
-
-    def _made_file(self, path: str) -> None:
-        self._files.append(path)
-
-    def _made_zarr(self, array: str, name: str) -> None:
-        self._members.append((self._arrays[array]._reading.places.group, name))
 
     # ------------------------------------------------------------ arrays
 
     def names(self) -> list[str]:
         """Of the logical arrays that are there."""
-        return sorted({*self._backend.names(), *self._arrays})
+        return sorted({*self._running.backend.names(), *self._arrays})
 
     def __contains__(self, name: object) -> bool:
         return name in self.names()
 
     def __getitem__(self, name: str) -> WritableArray:
         """The array of that name. LogicalError where there is none."""
-        self._check_open()
+        underway = self._running
         if name not in self._arrays:
-            manifest = read(self._backend.load(arguments.text("name", name)))
-            self._arrays[name] = WritableArray(self, name, manifest, False)
+            manifest = read(underway.backend.load(arguments.text("name", name)))
+            self._arrays[name] = WritableArray(underway, name, manifest, False)
         return self._arrays[name]
 
     def create(
@@ -204,14 +175,14 @@ class Transaction:
                 f"shape {sizes} has elements that no region holds: begin with 0 rows, or fill_value"
             )
         checked = read(checked_json(made))
-        self._backend.create(name)
-        self._arrays[name] = WritableArray(self, name, checked, True)
+        self._running.backend.create(name)
+        self._arrays[name] = WritableArray(self._running, name, checked, True)
         return self._arrays[name]
 
     def remove(self, name: str) -> None:
         """Removes an array and the members in its group. Older versions of a repository keep it."""
         array = self._arrays.pop(name, None)
-        self._backend.remove(name)
+        self._running.backend.remove(name)
         if array is not None:
             array.close()
 

@@ -3,9 +3,7 @@
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,39 +11,13 @@ from typing import Any
 from cdd.logical import repo
 from cdd.logical.array import Array
 from cdd.logical.backends import Backend, JsonBackend, RepoBackend, backend_of
-from cdd.logical.digests import first_difference
+from cdd.logical.checking import LogicalReport, Progress, open_all
 from cdd.logical.errors import LogicalError
 from cdd.logical.manifest import Manifest, read
 from cdd.logical.opening import open
 from cdd.logical.origins import home_of, leftovers_passed_over, manifest_of, names_in, open_group
 
-Progress = Callable[[int, int], None]
 _OWN_NAME = re.compile("m[0-9a-f]{16}")  # as adding.new_name() makes them
-
-
-@dataclass
-class LogicalReport:
-    """What check() or verify() found. print(report) shows it."""
-
-    path: str | None
-    name: str = ""
-    members: int = 0  # that were looked at
-    bytes: int = 0  # as arrays, that were read
-    problems: list[tuple[str, str]] = field(default_factory=list)  # (member, what is wrong)
-    orphans: list[str] = field(default_factory=list)  # arrays of the group, files of the folder: prune()
-
-    @property
-    def ok(self) -> bool:
-        """Whether nothing is wrong. Orphans are in nobody's way."""
-        return not self.problems
-
-    def __str__(self) -> str:
-        head = f"{self.path or 'logical array'}{f': {self.name}' if self.name else ''}: "
-        state = "all is well" if self.ok else f"{len(self.problems)} problems"
-        lines = [f"{head}{state}, {self.members:,} members, {self.bytes:,} bytes read"]
-        lines += [f"  {name}: {text}" for name, text in self.problems]
-        lines += [f"  {orphan} is in no manifest: prune() deletes it" for orphan in self.orphans]
-        return "\n".join(lines)
 
 
 def check(
@@ -64,7 +36,7 @@ def check(
     array = open(source, name, members=members, allow=allow, **version)  # type: ignore[arg-type]
     with array:
         report = LogicalReport(array.path, array.name)
-        _open_all(array, report)
+        open_all(array._reading, report)
         report.orphans = _orphans(array)
         return report
 
@@ -75,52 +47,9 @@ def verify(
     """check(), and reads every element, with each member's own checks and against the digests of members that
     lie elsewhere. progress(done, total) is told regions. Further arguments as open()."""
     with open(source, name, **how) as array:
-        report = verify_array(array, progress)
+        report = array.verify(progress)
         report.orphans = _orphans(array)
         return report
-
-
-def verify_array(array: Array, progress: Progress | None = None) -> LogicalReport:
-    """Array.verify()."""
-    report = LogicalReport(array.path, array.name)
-    bad = _open_all(array, report)
-    regions, reading = array.regions, array._reading
-    if progress is not None:
-        progress(0, len(regions))
-    for done, region in enumerate(regions, 1):
-        if region.member not in bad:
-            try:
-                rows = max(1, (64 << 20) // max(1, array.nbytes // max(1, len(array))))
-                for first in range(region.lo[0], region.hi[0], rows):
-                    box = [range(lo, hi) for lo, hi in zip(region.lo, region.hi, strict=True)]
-                    box[0] = range(first, min(first + rows, region.hi[0]))
-                    report.bytes += reading.read(box).nbytes
-            except Exception as error:  # a member raises what it wants
-                report.problems.append((region.member, f"{type(error).__name__}: {error}"))
-        if progress is not None:
-            progress(done, len(regions))
-    for number, member in enumerate(array.manifest.members):
-        if member.name in bad or not member.digests:
-            continue
-        with suppress(Exception):  # what cannot be read is reported above
-            differs = first_difference(member.digests, reading.source(number).array)
-            if differs is not None:
-                text = f"rows {differs[0]} to {differs[1]} are not what they were when they were pinned"
-                report.problems.append((member.name, text))
-    return report
-
-
-def _open_all(array: Array, report: LogicalReport) -> set[str]:
-    """Opens every member; returns the names of those that cannot be opened."""
-    bad = set()
-    for number, member in enumerate(array.manifest.members):
-        report.members += 1
-        try:
-            array._reading.source(number)
-        except Exception as error:
-            report.problems.append((member.name, f"{type(error).__name__}: {error}"))
-            bad.add(member.name)
-    return bad
 
 
 # ------------------------------------------------------------ orphans

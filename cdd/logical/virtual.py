@@ -7,26 +7,26 @@ import math
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from cdd import arguments
-from cdd.logical import adding, repo
-from cdd.logical.backends import RepoBackend
+from cdd.logical import repo
+from cdd.logical.adding import new_name
+from cdd.logical.array import Array
+from cdd.logical.backends import Backend, RepoBackend
 from cdd.logical.digests import row_bytes_of
 from cdd.logical.errors import LogicalError, MemberError
 from cdd.logical.manifest import Member
 
-if TYPE_CHECKING:
-    from cdd.logical.writing import WritableArray
-
 CHUNK_BYTES = 1 << 20
 
 
-def append(array: "WritableArray", path: Any, rows: int | None, offset: int | None) -> None:
-    """WritableArray.append_virtual()."""
-    backend = array._transaction._backend
+def virtual_members(
+    array: Array, backend: Backend, path: Any, rows: int | None, offset: int | None
+) -> list[Member]:
+    """Members that hold the rows of a file, one after the other: see WritableArray.append_virtual()."""
     if not isinstance(backend, RepoBackend):
         raise LogicalError(
             "virtual references are of icechunk repositories: append_member() takes files elsewhere"
@@ -43,16 +43,17 @@ def append(array: "WritableArray", path: Any, rows: int | None, offset: int | No
         raise MemberError(
             f"{str(file)!r} has {status.st_size:,} bytes, {begin + found * row_bytes:,} are wanted"
         )
-    array._check_end()
     size = _chunk_rows(found, max(1, CHUNK_BYTES // row_bytes))
     # A chunk has all of its rows: those of a last one that is not full are a member of their own.
     parts = [(0, found - found % size, size), (found - found % size, found, found % size)]
-    for first, last, chunk in parts:
-        if first < last:
-            _append_part(array, file, begin + first * row_bytes, last - first, chunk, status)
+    return [
+        _member(array, file, begin + first * row_bytes, last - first, chunk, status)
+        for first, last, chunk in parts
+        if first < last
+    ]
 
 
-def _layout(array: "WritableArray", file: Path, rows: int | None, offset: int | None) -> tuple[int, int]:
+def _layout(array: Array, file: Path, rows: int | None, offset: int | None) -> tuple[int, int]:
     """How many rows a file has, and where they begin: a .npy file says so itself."""
     if file.suffix != ".npy":
         size = file.stat().st_size - arguments.size("offset", offset or 0, 0, file.stat().st_size)
@@ -82,10 +83,8 @@ def _chunk_rows(rows: int, wanted: int) -> int:
     return max(1, min(wanted, rows))
 
 
-def _append_part(
-    array: "WritableArray", file: Path, begin: int, rows: int, chunk: int, status: os.stat_result
-) -> None:
-    name = adding.new_name()
+def _member(array: Array, file: Path, begin: int, rows: int, chunk: int, status: os.stat_result) -> Member:
+    name = new_name()
     group = array._reading.places.group
     shape = (rows, *array.shape[1:])
     group.create_array(
@@ -102,4 +101,4 @@ def _append_part(
             length=length,
             checksum=modified,
         )
-    array._add_rows(Member(name, "zarr", shape, name, read_only=True), 0, rows)
+    return Member(name, "zarr", shape, name, read_only=True)

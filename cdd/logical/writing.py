@@ -1,7 +1,8 @@
 """WritableArray: a logical array within a transaction. Nothing of it is seen by readers before the commit."""
 
 import os
-from typing import TYPE_CHECKING, Any, Unpack
+from dataclasses import replace as replaced
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -9,9 +10,10 @@ import numpy.typing as npt
 from cdd import arguments
 from cdd.attrs import encoded
 from cdd.indexing import select
-from cdd.logical import adding, pinning, virtual
+from cdd.logical import adding
 from cdd.logical.adding import Storing
 from cdd.logical.array import Array
+from cdd.logical.backends import Underway
 from cdd.logical.errors import (
     AlignmentError,
     CoverageError,
@@ -23,9 +25,7 @@ from cdd.logical.errors import (
 from cdd.logical.manifest import Manifest, Member, Region
 from cdd.logical.members import ZarrSource
 from cdd.logical.plan import Piece, Reading
-
-if TYPE_CHECKING:
-    from cdd.logical.transaction import Transaction
+from cdd.logical.virtual import virtual_members
 
 
 class WritableArray(Array):
@@ -35,12 +35,11 @@ class WritableArray(Array):
     virtual references are read only: replace() moves a region of them to a member that can be written.
     """
 
-    def __init__(self, transaction: "Transaction", name: str, manifest: Manifest, is_new: bool) -> None:
-        backend = transaction._backend
-        super().__init__(manifest, places=backend.places(name))
+    def __init__(self, underway: Underway, name: str, manifest: Manifest, is_new: bool) -> None:
+        super().__init__(manifest, places=underway.backend.places(name))
         self._name = name
         self.changed = is_new
-        self._transaction = transaction
+        self._underway = underway
 
     @property
     def name(self) -> str:
@@ -55,7 +54,7 @@ class WritableArray(Array):
 
     def _change(self, manifest: Manifest, places: Any = None) -> None:
         """Goes on with another manifest; its regions are checked before anything is changed."""
-        self._transaction._check_open()
+        self._check_under_way()
         self._show(Reading(manifest, places or self._reading.places, self._reading))
         self.changed = True
 
@@ -78,7 +77,7 @@ class WritableArray(Array):
         would not cast by "same_kind". In each case nothing was written. A plain zarr store shows the values
         to readers at once, not at the commit.
         """
-        self._transaction._check_open()
+        self._check_under_way()
         selection = select(key, self.shape)
         if any(not isinstance(pick, range) for pick in selection.picks):
             raise IndexError(
@@ -161,7 +160,7 @@ class WritableArray(Array):
         if done == source.shape[0]:
             return
         self._check_end()
-        member = adding.new_member(self, source, done, codec, **how)
+        member = adding.new_member(self, self._underway, source, done, codec, **how)
         self._add_rows(member, 0, source.shape[0] - done)
 
     def _check_end(self) -> None:
@@ -194,14 +193,7 @@ class WritableArray(Array):
         array = self._reading.source(self.manifest.members.index(member)).array
         array.resize((within + missing, *array.shape[1:]))
         array[within:] = np.asarray(rows[:missing]).astype(self.dtype, copy=False)
-        grown_member = adding.replaced(member, shape=(within + missing, *member.shape[1:]))
-        members = tuple(grown_member if other is member else other for other in self.manifest.members)
-        regions = [
-            other._replace(hi=(end + missing, *other.hi[1:])) if other == region else other
-            for other in self.regions
-        ]
-        shape = (end + missing, *self.shape[1:])
-        self._change(self.manifest.with_regions(regions, members, shape=shape))
+        self._put(member, replaced(member, shape=(within + missing, *member.shape[1:])), missing)
         return missing
 
     def append_virtual(
@@ -216,13 +208,15 @@ class WritableArray(Array):
         They are virtual references of icechunk, which raise when the file changed since. Readers need allow=.
         MemberError where the file is too short or of another shape or dtype.
         """
-        virtual.append(self, path, rows, offset)
+        self._check_end()
+        for member in virtual_members(self, self._underway.backend, path, rows, offset):
+            self._add_rows(member, 0, member.shape[0])
 
     def prepare(self, rows: Any, codec: Any = None, **how: Unpack[Storing]) -> Member:
         """The first half of an append in two commits: writes the member, which no manifest names yet."""
         source = adding.rows_of(rows, self.shape, self.dtype)
-        member = adding.new_member(self, source, 0, codec, **how)
-        self._transaction._keep(self.name)
+        member = adding.new_member(self, self._underway, source, 0, codec, **how)
+        self._underway.keep()
         return member
 
     def append_prepared(self, member: Member) -> None:
@@ -288,7 +282,7 @@ class WritableArray(Array):
         region = Region(begin, hi, name, (0,) * self.ndim)
         dummy = Member(name, "named", tuple(source.shape))
         self.manifest.with_regions([*self.regions, region], (*self.manifest.members, dummy))  # the bounds
-        member = adding.new_member(self, source, 0, codec, **how)
+        member = adding.new_member(self, self._underway, source, 0, codec, **how)
         regions = [*self.regions, region._replace(member=member.name)]
         self._change(self.manifest.with_regions(regions, (*self.manifest.members, member)))
 
@@ -302,7 +296,7 @@ class WritableArray(Array):
         number, found = self._find(region)
         box = [range(lo, hi) for lo, hi in zip(found.lo, found.hi, strict=True)]
         view = adding.Box(self._reading, box)
-        member = adding.new_member(self, view, 0, codec, **how)
+        member = adding.new_member(self, self._underway, view, 0, codec, **how)
         regions = self.regions
         regions[number] = Region(found.lo, found.hi, member.name, (0,) * self.ndim)
         self._use(regions, (*self.manifest.members, member))
@@ -334,7 +328,19 @@ class WritableArray(Array):
 
         Older versions keep what they show. ReadOnlyMemberError for kinds that do not grow by themselves.
         """
-        return pinning.grow(self, member, rows)
+        end = self.shape[0]
+        last = [region for region in self.regions if region.hi[0] == end and end]
+        if len(last) != 1 or (member is not None and last[0].member != member):
+            raise LogicalError(
+                f"{'no member' if member is None else f'not {member!r}'} holds the array's end, alone"
+            )
+        old = self._member(last[0].member)
+        new = adding.grown_member(self, old, rows)
+        is_end = last[0].at[0] + end - last[0].lo[0] == old.shape[0]  # not rows of it that are left out
+        more = new.shape[0] - old.shape[0] if is_end else 0
+        if more:
+            self._put(old, new, more)
+        return more
 
     def repin(self, member: str, against: Any = None) -> None:
         """Takes the file that came in a member's place, as compact() makes one, if it holds the same rows.
@@ -342,15 +348,31 @@ class WritableArray(Array):
         They are compared with the digests of the manifest, or with `against`: an array with the same rows, a
         cdd.Reader of a copy say. MemberError where a row differs, or is not there, or nothing tells.
         """
-        pinning.repin(self, member, against)
+        old = self._member(member)
+        self._put(old, adding.repinned(self, old, against), 0)
 
     # ------------------------------------------------------------ inside
+
+    def _check_under_way(self) -> None:
+        """ValueError once the transaction's block is left."""
+        _ = self._underway.backend
 
     def _member(self, name: str) -> Member:
         for member in self.manifest.members:
             if member.name == name:
                 return member
         raise MemberError(f"there is no member {name!r}", name)
+
+    def _put(self, old: Member, new: Member, more: int) -> None:
+        """Goes on with a member in the place of another, and so many more rows of it at the end."""
+        end = self.shape[0]
+        members = tuple(new if other is old else other for other in self.manifest.members)
+        regions = [
+            region._replace(hi=(end + more, *region.hi[1:])) if region.hi[0] == end else region
+            for region in self.regions
+        ]
+        shape = (end + more, *self.shape[1:])
+        self._change(self.manifest.with_regions(regions, members, shape=shape))
 
     def _find(self, region: Any) -> tuple[int, Region]:
         regions = self.regions
@@ -370,5 +392,5 @@ class WritableArray(Array):
         kept = tuple(member for member in members if member.name in used)
         self._change(self.manifest.with_regions(regions, kept, **changes))
         for member in gone:
-            if member.kind == "zarr" and self._transaction._backend.keeps_versions:
+            if member.kind == "zarr" and self._underway.backend.keeps_versions:
                 del self._reading.places.group[member.path]

@@ -18,7 +18,6 @@ from cdd.store.opened import Opened
 
 if TYPE_CHECKING:
     from cdd.store.damage import VerifyReport
-    from cdd.store.reader import Reader
 
 _FOLLOW_BYTES = 64 << 20  # most that a step of follow() holds
 
@@ -127,9 +126,9 @@ class AwaitedReader(Awaited):
 
 
 class _Look:
-    """Where a follower is, and what it finds when it looks."""
+    """Where a follower of a Reader is, and what it finds when it looks."""
 
-    def __init__(self, reader: "Reader", start: int | None, timeout: float | None, reopen: bool) -> None:
+    def __init__(self, reader: Any, start: int | None, timeout: float | None, reopen: bool) -> None:
         if timeout is not None and not timeout >= 0:
             raise ValueError(f"timeout is seconds, 0 or more, or None for no end: not {timeout!r}")
         if isinstance(reader._source, bytes | bytearray | memoryview):
