@@ -34,6 +34,7 @@ from tools.debian import (
     collect_licences,
     distribution,
     installed,
+    need_mono,
 )
 from tools.shell import (
     BUILD,
@@ -193,6 +194,7 @@ def core_tests(preset: str, quiet: bool = False) -> None:
 def test(options: argparse.Namespace) -> None:
     build(options)
     need_venv("test", "logical", "tiles", "ecosystem")
+    need_mono()
     say("core tests")
     core_tests("dev", quiet="-q" in options.rest or "--quiet" in options.rest)
     say("Python tests")

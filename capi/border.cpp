@@ -61,14 +61,7 @@ cdd_status fill(cdd_error* error, cdd_status status, const char* text, const Pla
   error->number = place.number;
   error->field = place.field;
   error->offset = place.offset;
-  // Without a std::string: memory may be what is missing.
-  const std::size_t room = sizeof error->text - 1;
-  std::size_t size = std::min(std::strlen(text), room);
-  if (text[size] != 0) {
-    while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80) --size;
-  }
-  std::memcpy(error->text, text, size);
-  error->text[size] = 0;
+  give_text(text, error->text, sizeof error->text);
   return status;
 }
 
@@ -90,7 +83,7 @@ cdd_status report(const std::exception_ptr& what, cdd_error* error) noexcept {
   }
 }
 
-void give_text(const std::string& text, char* out, std::size_t out_bytes) noexcept {
+void give_text(std::string_view text, char* out, std::size_t out_bytes) noexcept {
   std::size_t size = std::min(text.size(), out_bytes - 1);
   if (size < text.size()) {
     while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xc0) == 0x80) --size;

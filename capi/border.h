@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
-#include <string>
+#include <string_view>
 
 #include "capi/cdd.h"
 #include "core/base/error.h"
@@ -69,8 +69,9 @@ void give(const Struct& known, Struct* out, const char* name, std::size_t least 
   out->struct_size = size;
 }
 
-// A text in a field of fixed size, cut between characters and ended by 0.
-void give_text(const std::string& text, char* out, std::size_t out_bytes) noexcept;
+// A text in a field of fixed size, cut between characters and filled up with 0. No memory is taken: that may
+// be what is missing.
+void give_text(std::string_view text, char* out, std::size_t out_bytes) noexcept;
 
 RowLayout layout_of(const cdd_layout& given);
 cdd_layout layout_of(const RowLayout& layout) noexcept;

@@ -142,6 +142,11 @@ CDD_API cdd_status cdd_read_windows(const cdd_reader* reader, const uint64_t* st
 CDD_API cdd_status cdd_prefetch(const cdd_reader* reader, uint64_t first, uint64_t count,
                                 cdd_error* error); /* a hint */
 CDD_API cdd_status cdd_refresh(cdd_reader* reader, uint64_t* rows, cdd_error* error);
+/* Sleeps until there are more rows than `seen`, or the path names another file (cdd_info.replaced; *rows is
+ * then `seen`, once all rows of the old file were seen). CDD_TIMED_OUT after so many milliseconds; negative:
+ * never. *rows, which may be NULL, is set in any case. Another thread may read meanwhile. */
+CDD_API cdd_status cdd_follow(cdd_reader* reader, uint64_t seen, int64_t timeout_ms, uint64_t* rows,
+                              cdd_error* error);
 /* Every chunk of [first, first + count), with every check there is; bad(user, what) in the calling thread, in
  * order. */
 CDD_API cdd_status cdd_verify(const cdd_reader* reader, uint64_t first, uint64_t count,

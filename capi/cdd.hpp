@@ -114,6 +114,17 @@ class reader {
     return rows;
   }
 
+  // Sleeps until there are more rows than `seen`, or the file was replaced; how many there are now. After so
+  // many milliseconds (negative: never) they may be no more.
+  std::uint64_t follow(std::uint64_t seen, std::int64_t timeout_ms = -1) {
+    std::uint64_t rows = 0;
+    detail::check([&](cdd_error* e) {
+      const cdd_status status = cdd_follow(get(), seen, timeout_ms, &rows, e);
+      return status == CDD_TIMED_OUT ? CDD_OK : status;
+    });
+    return rows;
+  }
+
  private:
   std::unique_ptr<cdd_reader, detail::close> handle_;
 };

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "core/async/queue.h"
 #include "core/async/store.h"
 
 struct cdd_reader {
   std::shared_ptr<cdd::Reader> core;
+  std::string path;  // empty for memory
 };
 
 struct cdd_writer {

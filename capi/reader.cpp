@@ -1,6 +1,9 @@
 // Reading through the C interface. Contracts: capi/cdd.h.
+#include <chrono>
+
 #include "capi/border.h"
 #include "capi/handles.h"
+#include "core/os/file_watch.h"
 #include "core/storage/mapped_file.h"
 #include "core/storage/memory.h"
 #include "core/threads/for_each.h"
@@ -41,6 +44,25 @@ cdd_chunk chunk_of(const ChunkInfo& info) {
   return out;
 }
 
+// Whether there are more rows than `seen`, or the file was replaced, before the time is over.
+bool follow(Reader& reader, const std::string& path, std::uint64_t seen, std::int64_t timeout_ms) {
+  using Clock = std::chrono::steady_clock;
+  if (path.empty()) fail(ErrorCode::InvalidArgument, "a reader of bytes in memory has nothing to follow");
+  constexpr std::int64_t kYear = std::int64_t{365} * 24 * 3600 * 1000;
+  const auto end =
+      Clock::now() + std::chrono::milliseconds(timeout_ms < 0 ? kYear : std::min(timeout_ms, kYear));
+  FileWatch watch(path);
+  while (true) {
+    // Asked before the look: a file that was replaced gets no more rows afterwards.
+    const bool is_last = reader.storage().is_replaced();
+    if (reader.rows() <= seen) reader.refresh();
+    if (reader.rows() > seen || is_last) return true;
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
+    if (left <= 0 && timeout_ms >= 0) return false;
+    watch.wait(timeout_ms < 0 ? -1 : left);
+  }
+}
+
 }  // namespace
 }  // namespace cdd::capi
 
@@ -63,7 +85,7 @@ cdd_status cdd_reader_open(const char* path, const cdd_reader_options* options, 
     const auto given = taken(options, "cdd_reader_options");
     const ReaderOptions core = options_of(given);
     const Mapping mapping = one_of(given.no_mmap, 2, "no_mmap") != 0 ? Mapping::Never : Mapping::Preferred;
-    *out = new cdd_reader{std::make_shared<Reader>(open_for_reading(path, mapping), core)};
+    *out = new cdd_reader{std::make_shared<Reader>(open_for_reading(path, mapping), core), path};
   });
 }
 
@@ -75,8 +97,8 @@ cdd_status cdd_reader_open_memory(const void* bytes, size_t size, const cdd_read
         std::make_shared<CallersBytes>(Bytes{static_cast<const std::byte*>(bytes), size}, release, user);
     if (size != 0) need(bytes, "bytes");
     need(out, "out");
-    *out =
-        new cdd_reader{std::make_shared<Reader>(storage, options_of(taken(options, "cdd_reader_options")))};
+    *out = new cdd_reader{std::make_shared<Reader>(storage, options_of(taken(options, "cdd_reader_options"))),
+                          {}};
   });
 }
 
@@ -151,6 +173,20 @@ cdd_status cdd_refresh(cdd_reader* reader, uint64_t* rows, cdd_error* error) {
     reader->core->refresh();
     if (rows != nullptr) *rows = reader->core->rows();
   });
+}
+
+cdd_status cdd_follow(cdd_reader* reader, uint64_t seen, int64_t timeout_ms, uint64_t* rows,
+                      cdd_error* error) {
+  bool timed_out = false;
+  const cdd_status status = guarded(error, [&] {
+    need(reader, "reader");
+    const std::shared_ptr<Reader> core = reader->core;
+    timed_out = !follow(*core, reader->path, seen, timeout_ms);
+    if (rows != nullptr) *rows = core->rows();
+  });
+  if (status != CDD_OK || !timed_out) return status;
+  if (error != nullptr && error->struct_size >= sizeof(cdd_error)) error->status = CDD_TIMED_OUT;
+  return CDD_TIMED_OUT;
 }
 
 cdd_status cdd_verify(const cdd_reader* reader, uint64_t first, uint64_t count,

@@ -1,7 +1,10 @@
 // cdd.hpp over the shared library: handles, exceptions, co_await through a queue.
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "cdd.hpp"
@@ -63,6 +66,25 @@ int main(int count, char** arguments) {
   } catch (const cdd::error& error) {
     CHECK(error.code() == CDD_IO && error.os_errno() != 0 &&
           std::strstr(error.what(), "no such file") != nullptr);
+  }
+  {
+    const std::string live = std::string(arguments[1]) + ".live";
+    cdd::writer writer(live);
+    writer.append(layout, std::as_bytes(std::span(rows).first(150)), 1);
+    writer.flush();
+    cdd::reader follower(live);
+    CHECK(follower.follow(0) == 1 && follower.follow(1, 5) == 1);
+    std::thread later([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      writer.append(layout, std::as_bytes(std::span(rows).subspan(150, 300)), 2);
+      writer.flush();
+    });
+    CHECK(follower.follow(1, 20'000) == 3);
+    later.join();
+    writer.close();
+    cdd::writer(live).close();  // a new file of that name
+    CHECK(follower.follow(3) == 3 && follower.info().replaced == 1);
+    std::remove(live.c_str());
   }
   cdd::queue queue;
   out.assign(out.size(), 0.0f);

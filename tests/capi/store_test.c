@@ -228,6 +228,29 @@ static void append_through_a_queue(const char* path) {
   }
 }
 
+static void follow_a_store(const char* path) {
+  cdd_error error = {0};
+  cdd_reader* reader = NULL;
+  cdd_reader* memory = NULL;
+  uint64_t now = 7;
+  size_t size;
+  void* bytes = read_file(path, &size);
+  error.struct_size = sizeof error;
+  CHECK(cdd_reader_open(path, NULL, &reader, &error) == CDD_OK);
+  CHECK(cdd_follow(reader, ROWS - 1, -1, &now, &error) == CDD_OK && now == 2 * ROWS);
+  CHECK(cdd_follow(reader, 2 * ROWS, 3, &now, &error) == CDD_TIMED_OUT && error.status == CDD_TIMED_OUT);
+  CHECK(cdd_follow(reader, 2 * ROWS, 0, NULL, NULL) == CDD_TIMED_OUT && now == 2 * ROWS);
+  CHECK(cdd_follow(NULL, 0, 0, NULL, &error) == CDD_INVALID_ARGUMENT);
+  CHECK(cdd_reader_open_memory(bytes, size, NULL, NULL, NULL, &memory, &error) == CDD_OK);
+  CHECK(cdd_follow(memory, 0, 0, &now, &error) == CDD_INVALID_ARGUMENT);
+  CHECK(strstr(error.text, "nothing to follow") != NULL);
+  remove(path);
+  CHECK(cdd_follow(reader, 2 * ROWS, -1, &now, &error) == CDD_OK && now == 2 * ROWS);
+  cdd_reader_close(memory);
+  cdd_reader_close(reader);
+  free(bytes);
+}
+
 int main(int count, char** arguments) {
   size_t i, k;
   if (count != 2) return 2;
@@ -241,6 +264,7 @@ int main(int count, char** arguments) {
   use_structs_of_other_versions(arguments[1]);
   use_a_queue(arguments[1]);
   append_through_a_queue(arguments[1]);
+  follow_a_store(arguments[1]);
   remove(arguments[1]);
   printf("%s, %d failures\n", cdd_version(), failures);
   return failures == 0 ? 0 : 1;
