@@ -120,8 +120,11 @@ def test_references_of_virtualizarr(tmp_path: Path, raw: Path) -> None:
     from virtualizarr.manifests.utils import create_v3_array_metadata
 
     prefix = raw.resolve().as_uri() + "/"
-    where = {"path": prefix + "a.bin", "length": 77 * 600}
-    chunks = {f"{number}.0.0": {**where, "offset": 4 + number * 77 * 600} for number in range(13)}
+    size = 77 * 600
+    chunks = {  # their order counts: VirtualiZarr takes the entries as they come
+        f"{number}.0.0": {"path": prefix + "a.bin", "offset": 4 + number * size, "length": size}
+        for number in range(13)
+    }
     array = manifests.ManifestArray(
         chunkmanifest=manifests.ChunkManifest(chunks),
         metadata=create_v3_array_metadata(
