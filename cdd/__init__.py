@@ -60,7 +60,7 @@ from cdd.threads import set_threads, threads, warn_of_environment
 warn_of_environment()
 del warn_of_environment
 
-_SYSTEMS = ("csv", "dask", "dataset", "feeds", "logical", "packed", "tiles", "torch", "xarray")
+_SYSTEMS = ("csv", "dask", "dataset", "feeds", "logical", "packed", "plot", "tiles", "torch", "xarray")
 
 
 def __getattr__(name: str) -> Any:
