@@ -39,3 +39,9 @@ def test_a_plug_in_without_its_library_says_what_to_install(
         importlib.import_module(f"cdd.{plug_in}")
     with pytest.raises(ImportError):
         importlib.import_module("cdd").__getattr__(plug_in)
+
+
+def test_commands_need_none_of_the_libraries() -> None:
+    script = f"import sys; sys.modules.update(dict.fromkeys({sorted(LIBRARIES)!r})); import cdd.commands"
+    done = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
