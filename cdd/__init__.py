@@ -60,7 +60,8 @@ from cdd.threads import set_threads, threads, warn_of_environment
 warn_of_environment()
 del warn_of_environment
 
-_SYSTEMS = ("csv", "dask", "dataset", "feeds", "logical", "packed", "plot", "tiles", "torch", "xarray")
+_SYSTEMS = {"csv", "dask", "dataset", "feeds", "logical", "packed", "plot", "tiles", "torch", "xarray"}
+_SYSTEMS |= {"zarr_codec"}
 
 
 def __getattr__(name: str) -> Any:

@@ -27,7 +27,7 @@ def test_import_of_cdd_brings_none_of_the_libraries() -> None:
     assert set(done.stdout.split()) & LIBRARIES == set()
 
 
-@pytest.mark.parametrize(("plug_in", "library"), [("torch", "torch")])
+@pytest.mark.parametrize(("plug_in", "library"), [("torch", "torch"), ("zarr_codec", "zarr")])
 def test_a_plug_in_without_its_library_says_what_to_install(
     plug_in: str, library: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -35,7 +35,7 @@ def test_a_plug_in_without_its_library_says_what_to_install(
     for name in [name for name in sys.modules if name.partition(".")[0] == library]:
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(ImportError, match=rf'cdd\.{plug_in} needs {library}: pip install "cdd\[{plug_in}\]"'):
+    with pytest.raises(ImportError, match=rf'cdd\.{plug_in} needs {library}: pip install "cdd\[{library}\]"'):
         importlib.import_module(f"cdd.{plug_in}")
     with pytest.raises(ImportError):
         importlib.import_module("cdd").__getattr__(plug_in)
