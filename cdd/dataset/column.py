@@ -191,6 +191,11 @@ class Column(ArrayRows):
         for start in range(0, rows, step):
             yield start, self._rows(start, min(rows, start + step))
 
+    def __dask_tokenize__(self) -> tuple[Any, ...]:
+        """What the rows are, for keys of caches: other superchunks, or more rows, have another."""
+        extents = self._state.extents.tobytes()
+        return ("cdd.dataset.Column", self._dataset.id, self._full_name, extents, len(self))
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _column_of, (self._dataset, self._full_name)
 
