@@ -98,7 +98,12 @@ def storable(rows: npt.ArrayLike) -> tuple[int, Array, int]:
     if type(rows) is not np.ndarray:
         if "numpy.ma" in sys.modules and isinstance(rows, np.ma.MaskedArray):
             raise TypeError("a masked array cannot be stored, its mask would be lost: store both parts")
-        rows = np.asarray(rows)
+        given, rows = rows, np.asarray(rows)
+        if rows.dtype == object and hasattr(given, "columns"):
+            raise TypeError(
+                "a table whose columns are not numbers of one dtype is no array: cdd.dataset.columns_of() "
+                "gives its columns, for a dataset"
+            )
     dtype = rows.dtype
     code = code_of(dtype)
     if rows.ndim == 0:

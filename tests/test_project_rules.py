@@ -62,6 +62,7 @@ SHARED = {
     "options",
     "out",
     "progress",
+    "tables",
 }
 SHARED |= {"aio", "threads"}
 

@@ -87,6 +87,10 @@ class Column(ArrayRows):
         return path_of(self._table, self._key)
 
     @property
+    def _label(self) -> str:
+        return self._key
+
+    @property
     def name(self) -> str:
         """The column's name within its dataset."""
         return self._full_name

@@ -1,47 +1,109 @@
-"""Tables of other libraries in and out: pandas, and whatever speaks the Arrow C stream."""
+"""Tables of other libraries in: pandas, and what gives the Arrow C stream; cdd/tables.py gives them out."""
 
-from collections.abc import Iterator, Mapping
-from importlib import import_module
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from cdd import arguments, arrow
-from cdd.dataset.column import Column
 from cdd.dtypes import Array
 
-_BATCH_BYTES = 16 << 20
 
+def columns_of(
+    table: Any, *, index: str = "time", fill: Any = None, join: Mapping[str, Sequence[int]] | None = None
+) -> dict[str, Array]:
+    """The columns of a pandas DataFrame or Series, or of any table with __arrow_c_stream__ (pyarrow, polars,
+    duckdb), for append().
 
-def columns_of(table: Any, *, index: str = "time", fill: Any = None) -> dict[str, Array]:
-    """The columns of a pandas DataFrame, or of any table with __arrow_c_stream__ (pyarrow, polars, duckdb),
-    for append(). An index of a DataFrame that is a DatetimeIndex, or has a name, becomes a column: by its
-    name, else by `index`. Texts are lists of str, which become a category column.
+    index  the name of an index of times that has none of its own. An index of times, and one with a name,
+           becomes a column, one of several levels a column each; others are left out
+    fill   what stands in place of nulls, which are a ValueError without it; NaN of floats stays what it is
+    join   {"book": (50, 3)}: columns "book.0.0" to "book.49.2" become one of rows of that shape, as
+           to_pandas() and Arrow had made them of it
 
-    Nulls raise ValueError, unless fill= says what stands in their place; NaN of pandas stays what it is.
-    Raises TypeError for other things.
+    Texts are arrays of str, which become a category column. Times with a zone become times in UTC. Raises
+    ValueError for names that are there twice, TypeError for columns of other things, both with the name.
     """
     if type(table).__module__.partition(".")[0] == "pandas":
-        return _of_pandas(table, index)
+        found = _of_pandas(table.to_frame() if table.ndim == 1 else table, index, fill)
+    else:
+        found = _of_arrow(table, fill)
+    for name, shape in (join or {}).items():
+        found = _joined(found, name, tuple(shape))
+    return found
+
+
+def _of_arrow(table: Any, fill: Any) -> dict[str, Array]:
     parts: dict[str, list[Array]] = {}
     for _, columns in arrow.batches(table):
+        names = [column.name for column in columns]
+        _check_names(names)
         for column in columns:
             parts.setdefault(column.name, []).append(_array_of(column, fill))
     return {name: np.concatenate(arrays) for name, arrays in parts.items()}
 
 
-def _of_pandas(frame: Any, index: str) -> dict[str, Array]:
-    found = {}
-    if frame.index.name is not None or frame.index.dtype.kind == "M":
-        found[str(frame.index.name or index)] = frame.index.to_numpy()
-    for name in frame.columns:
-        array = frame[name].to_numpy()
-        if array.dtype == object and not all(isinstance(value, str) for value in array):
-            raise ValueError(
-                f"column {name!r} holds {arguments.shown(array[0])} and other objects, not only text"
-            )
-        found[str(name)] = array
+def _of_pandas(frame: Any, index: str, fill: Any) -> dict[str, Array]:
+    series = [(name, frame.index.get_level_values(at)) for at, name in enumerate(frame.index.names)]
+    if len(series) == 1:
+        is_time = getattr(frame.index.dtype, "kind", "") == "M"
+        series = [
+            (index if name is None else name, level) for name, level in series if name is not None or is_time
+        ]
+    elif any(name is None for name, _ in series):
+        raise ValueError(f"the levels of the index are named {frame.index.names}: each needs a name")
+    series += [(name, frame.iloc[:, at]) for at, name in enumerate(frame.columns)]
+    names = [".".join(map(str, name)) if isinstance(name, tuple) else str(name) for name, _ in series]
+    _check_names(names)
+    return {name: _of_series(name, one, fill) for name, (_, one) in zip(names, series, strict=True)}
+
+
+def _check_names(names: list[str]) -> None:
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise ValueError(f"two columns are named {twice[0]!r}")
+
+
+def _of_series(name: str, series: Any, fill: Any) -> Array:
+    """The items of a Series or an Index."""
+    if getattr(series.dtype, "tz", None) is not None:  # in UTC
+        series = series.dt.tz_convert(None) if hasattr(series, "dt") else series.tz_convert(None)
+    is_float = getattr(series.dtype, "kind", "") in "fc"
+    missing = np.asarray(series.isna())
+    if missing.any() and not is_float and not (series.dtype.kind in "mM" and fill is None):
+        if fill is None:
+            row = int(missing.argmax())
+            raise ValueError(f"column {name!r} has a null in row {row}: fill= says what stands in its place")
+        series = series.fillna(fill)
+    wanted = getattr(series.dtype, "numpy_dtype", None)  # of Int64 and its like
+    array: Array = series.to_numpy() if wanted is None else series.to_numpy(dtype=wanted)
+    if array.dtype == object and not all(isinstance(value, str) for value in array):
+        other = next(value for value in array if not isinstance(value, str))
+        raise TypeError(
+            f"column {name!r} holds {arguments.shown(other)}, and a dataset numbers, times or texts"
+        )
+    return array
+
+
+def _joined(columns: dict[str, Array], name: str, shape: tuple[int, ...]) -> dict[str, Array]:
+    """Columns of single items as one of wider rows, in the place of the first of them."""
+    places = {".".join([name, *map(str, place)]): place for place in np.ndindex(*shape)}
+    missing = [one for one in places if one not in columns]
+    if not places or missing:
+        what = f"a column {missing[0]!r}" if missing else "a shape with items"
+        raise ValueError(f"join {name!r} of shape {shape} needs {what}")
+    dtypes = {columns[one].dtype for one in places}
+    if len(dtypes) > 1:
+        raise ValueError(f"join {name!r}: its columns are of {', '.join(sorted(map(str, dtypes)))}")
+    rows = np.empty((len(next(iter(columns.values()))), *shape), dtypes.pop())
+    found: dict[str, Array] = {}
+    for one, array in columns.items():
+        if one in places:
+            rows[(slice(None), *places[one])] = array
+            found.setdefault(name, rows)
+        else:
+            found[one] = array
     return found
 
 
@@ -70,61 +132,3 @@ def _texts(column: arrow.Column) -> Array:
     texts = np.empty(len(ends) - 1, object)
     texts[:] = [raw[a:b].decode() for a, b in pairwise(ends)]
     return texts
-
-
-Columns = Mapping[str, Column]
-
-
-def flat_columns(table: Columns, start: int, stop: int, names: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
-    """(name, items) of rows [start, stop): of wider columns each item apart, as "ob.0.1"; texts as such."""
-    for name in names:
-        column = table[name]
-        if column.is_text:
-            yield name, column.text(start, stop)
-            continue
-        rows = column.read(start, stop)
-        if rows.ndim == 1:
-            yield name, rows
-            continue
-        for place in np.ndindex(*column.shape[1:]):
-            yield ".".join([name, *map(str, place)]), rows[(slice(None), *place)]
-
-
-def to_pandas(table: Columns, clock: str | None, start: int, stop: int | None, names: tuple[str, ...]) -> Any:
-    """Table.to_pandas()."""
-    pandas = import_module("pandas")
-    first, last, _ = slice(start, stop).indices(_rows(table))
-    data = dict(flat_columns(table, first, last, tuple(name for name in names if name != clock)))
-    index = None if clock is None else pandas.Index(table[clock].read(first, last), name=clock)
-    return pandas.DataFrame(data, index=index)
-
-
-def _rows(table: Columns) -> int:
-    return max((len(column) for column in table.values()), default=0)
-
-
-def arrow_stream(table: Columns) -> Any:
-    """Table.__arrow_c_stream__()."""
-    names = tuple(table)
-    rows = _rows(table)
-    row_bytes = sum(max(1, table[name].nbytes) for name in names) // max(1, rows) + 1
-    step = max(1, _BATCH_BYTES // row_bytes)
-
-    def batch(start: int, stop: int) -> list[arrow.Column]:
-        return [_exported(name, items) for name, items in flat_columns(table, start, stop, names)]
-
-    def batches() -> Iterator[tuple[int, list[arrow.Column]]]:
-        for start in range(0, rows, step):
-            stop = min(rows, start + step)
-            yield stop - start, batch(start, stop)
-
-    return arrow.stream([arrow.field_of(column) for column in batch(0, 0)], batches())
-
-
-def _exported(name: str, items: Any) -> arrow.Column:
-    if isinstance(items, np.ndarray):
-        return arrow.Column(name, items)
-    encoded = [text.encode() for text in items]
-    offsets = np.concatenate(([0], np.cumsum([len(text) for text in encoded], dtype=np.int64)))
-    data = np.frombuffer(b"".join(encoded), np.uint8)
-    return arrow.Column(name, None, None, offsets.astype(np.int64), data, is_text=True)

@@ -7,13 +7,13 @@ import numpy.typing as npt
 
 from cdd import arguments
 from cdd.dataset.column import Column, Home
-from cdd.dataset.frames import arrow_stream, to_pandas
 from cdd.dataset.nested import group_of
 from cdd.dataset.protocol.errors import DatasetError
 from cdd.dataset.protocol.state import TableState, shown_names
 from cdd.dataset.times import asof, at, between
 from cdd.dataset.windows import read_windows
 from cdd.dtypes import Array
+from cdd.tables import arrow_stream, to_pandas
 
 
 class Table:
@@ -93,7 +93,7 @@ class Table:
         return to_pandas(self._columns, clock, start, stop, self._chosen(columns))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
-        """All rows for pyarrow.table(ds), polars.from_arrow(ds) and others, in batches of some MB that are
+        """All rows for pyarrow.table(ds), polars.DataFrame(ds) and others, in batches of some MB that are
         read as they are asked for; columns as in to_pandas()."""
         return arrow_stream(self._columns)
 

@@ -89,7 +89,7 @@ class Columns:
     c.filled("price", 0)   an array, nulls replaced
     c.to(numpy.float32)    all columns as one array of (rows, columns)
 
-    pyarrow.table(c), polars.from_arrow(c) and duckdb take it by the Arrow C stream, numbers and text without
+    pyarrow.table(c), polars.DataFrame(c) and duckdb take it by the Arrow C stream, numbers and text without
     a copy.
     """
 

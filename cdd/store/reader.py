@@ -131,6 +131,10 @@ class Reader(AwaitedReader, Opened, ArrayRows):
             return f"<cdd.Reader {self._name}, no rows yet, dtype and shape come with the first>"
         return f"<cdd.Reader {self._name}, shape {self.shape}, dtype {self._dtype}>"
 
+    @property
+    def _label(self) -> str:
+        return Path(self._path).stem if self._path else "rows"
+
     # ------------------------------------------------------------ chunks
 
     def chunk(self, number: int, out: Any = None) -> Any:

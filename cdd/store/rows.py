@@ -8,7 +8,7 @@ from typing import Any, NoReturn, TypeVar, Unpack, overload
 import numpy as np
 import numpy.typing as npt
 
-from cdd import _cdd, arguments
+from cdd import _cdd, arguments, tables
 from cdd.compared import ComparedByRows
 from cdd.dtypes import Array, DType
 from cdd.indexing import Cells, Part, Pick, row_numbers
@@ -36,6 +36,20 @@ class ArrayRows(ComparedByRows, _cdd.Rows):
     def iter_chunks(self) -> Iterator[tuple[int, Array]]:
         """(number of its first row, rows) of pieces that are read at once."""
         raise NotImplementedError
+
+    @property
+    def _label(self) -> str:
+        """What the rows are called in tables."""
+        raise NotImplementedError
+
+    @property
+    def is_text(self) -> bool:
+        """Whether rows are codes of texts."""
+        return False
+
+    def text(self, start: int = 0, stop: int | None = None) -> list[str]:
+        """Rows [start, stop) as texts. TypeError where rows are none."""
+        raise TypeError(f"{self._name} holds {self.dtype}, no texts")
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -141,6 +155,16 @@ class ArrayRows(ComparedByRows, _cdd.Rows):
             warnings.warn(text, ResourceWarning, stacklevel=2)
         rows = self._rows(0, self._core.rows)
         return rows if dtype is None else rows.astype(dtype, copy=False)
+
+    def to_pandas(self, start: int = 0, stop: int | None = None) -> Any:
+        """Rows [start, stop) as a pandas DataFrame. Of wider rows each item is a column of its own, named
+        "book.0.1"; "book" is the name of the file, without its ending, or of the column."""
+        return tables.to_pandas({self._label: self}, None, start, stop, (self._label,))
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
+        """All rows for pyarrow.table(r), polars.DataFrame(r) and others, in batches of some MB that are read
+        as they are asked for; columns as in to_pandas()."""
+        return tables.arrow_stream({self._label: self})
 
     def __contains__(self, value: object) -> bool:
         """Whether any item equals `value`, or any row where it has the shape of one, as NumPy has it."""
