@@ -16,6 +16,16 @@ from cdd.dataset.protocol.log import Version
 from cdd.dataset.protocol.session import Session
 from cdd.dataset.protocol.state import State
 
+_pool: tuple[int, ThreadPoolExecutor] | None = None  # of which process
+
+
+def _threads() -> ThreadPoolExecutor:
+    """Threads that flush, of all writers: who collects hundreds of books has no thread for each column."""
+    global _pool
+    if _pool is None or _pool[0] != os.getpid():
+        _pool = os.getpid(), ThreadPoolExecutor(max_workers=16, thread_name_prefix="cdd-flush")
+    return _pool[1]
+
 
 class Member(Protocol):
     """A table that rows are appended to."""
@@ -58,7 +68,6 @@ class Collector(ABC):
         self._state = State()
         self._members: dict[str, Member] = {}
         self._mutex = threading.RLock()
-        self._pool: ThreadPoolExecutor | None = None
         self._closed = False
         self._process = os.getpid()
         self._committed_at = time.monotonic()
@@ -105,9 +114,8 @@ class Collector(ABC):
             for job in jobs:
                 job()
             return
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(max_workers=16, thread_name_prefix="cdd-flush")
-        running = [self._pool.submit(job) for job in jobs]
+        pool = _threads()
+        running = [pool.submit(job) for job in jobs]
         errors = [error for error in [future.exception() for future in running] if error is not None]
         if errors:
             raise errors[0]
@@ -116,6 +124,4 @@ class Collector(ABC):
         self._closed = True
         for table in self._members.values():
             table.let_go()
-        if self._pool is not None:
-            self._pool.shutdown()
         self._owner.release()

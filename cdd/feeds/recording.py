@@ -236,6 +236,9 @@ class _Recorder:
                 sink = self._take(text)
                 while sink is not None and sink.is_behind:
                     await asyncio.sleep(_TICK_S)  # the socket fills up meanwhile, and the exchange waits
+        except asyncio.CancelledError:
+            await socket.close()  # as one who goes, not as one who failed
+            raise
         finally:
             tending.cancel()
             with suppress(asyncio.CancelledError, ConnectionClosed):
