@@ -1,5 +1,7 @@
 """The command that keeps books as exchanges send them: record."""
 
+from __future__ import annotations
+
 import argparse
 import asyncio
 import logging

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 from cdd.commands import formats
@@ -181,8 +182,6 @@ def _go_on(source: Any, start: int, options: argparse.Namespace) -> int:
     kind = formats.form_named(options.form, options.output)
     if kind == "npy":
         raise ArgumentError("npy says first how many rows there are: csv, jsonl, arrow and raw go on")
-    if not hasattr(source, "follow"):
-        raise ArgumentError(f"{options.file} cannot be followed")
     if options.row and options.reopen:
         raise ArgumentError(
             "a file that takes the place of another has numbers of its own: not --row --reopen"
@@ -191,7 +190,7 @@ def _go_on(source: Any, start: int, options: argparse.Namespace) -> int:
     with formats.target(options.output, options.overwrite, at_once=True) as out:
         form: Form | None = None
         number = start
-        for rows in source.follow(start, options.timeout, options.reopen):
+        for rows in _followed(source, start, options):
             if form is None:
                 form = _form(kind, out, Picked(source, slice(0), options.levels, options.features), options)
                 form.begin(0)
@@ -201,6 +200,19 @@ def _go_on(source: Any, start: int, options: argparse.Namespace) -> int:
         if form is not None:
             form.end()
     return 0
+
+
+def _followed(source: Any, start: int, options: argparse.Namespace) -> Iterator[Any]:
+    if hasattr(source, "chunk_infos"):
+        return iter(source.follow(start, options.timeout, options.reopen))
+    if options.reopen:
+        raise ArgumentError("--reopen is for files: nothing takes the place of a dataset or of tiles")
+    table = getattr(source, "_dataset", None)
+    if table is None:
+        return iter(source.follow(start, timeout=options.timeout))
+    table = table[source._table] if source._table else table
+    steps = table.follow([source._key], start=start, timeout=options.timeout)
+    return (rows[source._key] for rows in steps)
 
 
 def _part(rows: Any, options: argparse.Namespace) -> Any:

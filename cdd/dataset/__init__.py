@@ -10,6 +10,7 @@
     ds["ob"][ds.between(t0, t1)]
 
 open           a Dataset or a DatasetWriter
+aopen          the same for asyncio: aread_windows, aappend, aflush, acommit, aclose, afollow
 transaction    changes rows, columns, attributes; joins what is small; commits all of it as one version
 expire, prune  let go of old versions, and of their files
 tag, untag     name a version, so that it is kept
@@ -23,7 +24,7 @@ from cdd.dataset.column import Column
 from cdd.dataset.convert import ConvertReport, convert_bcolz
 from cdd.dataset.frames import columns_of
 from cdd.dataset.opened import Dataset
-from cdd.dataset.opening import open
+from cdd.dataset.opening import aopen, open
 from cdd.dataset.protocol.directory import Directory, LocalDirectory, MemoryDirectory
 from cdd.dataset.protocol.errors import (
     ConflictError,
@@ -58,6 +59,7 @@ __all__ = [
     "VersionExpiredError",
     "VersionNotFoundError",
     "adopt",
+    "aopen",
     "columns_of",
     "convert_bcolz",
     "expire",

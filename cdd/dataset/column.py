@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from cdd import _cdd
+from cdd.dataset.awaited import AwaitedColumn
 from cdd.dataset.checking import ColumnReport, find_wrong
 from cdd.dataset.protocol import extents as ex
 from cdd.dataset.protocol.session import Session
@@ -36,7 +37,7 @@ class Home(Protocol):
 _BLOCK_BYTES = 16 << 20  # of rows that are iterated over
 
 
-class Column(ArrayRows):
+class Column(AwaitedColumn, ArrayRows):
     """The rows of one column. ds[name] gives it; it reads and is indexed as cdd.Reader, and lives as long as
     the dataset that it comes from.
 

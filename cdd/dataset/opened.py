@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from cdd import _cdd, arguments
+from cdd.dataset.awaited import AwaitedDataset
 from cdd.dataset.category import BYTES, ENDS, hidden_tables, texts_of
 from cdd.dataset.checking import DatasetReport
 from cdd.dataset.column import Column
@@ -22,7 +23,7 @@ from cdd.dataset.table import Table
 from cdd.progress import Progress
 
 
-class Dataset(Table):
+class Dataset(AwaitedDataset, Table):
     """Aligned columns in a folder, as they are in one version. cdd.dataset.open makes one.
 
     ds[name] is a column, or a Table for the name of one. Without as_of= it shows what was flushed, and more

@@ -9,6 +9,7 @@ from cdd.dataset.options import options_of
 from cdd.dataset.protocol.directory import Directory, directory_of
 from cdd.dataset.protocol.identity import DATASET, clear, create
 from cdd.dataset.writer import DatasetWriter
+from cdd.store.awaited import Opening
 
 Place = str | os.PathLike[str] | Directory
 
@@ -116,3 +117,12 @@ def open(place: Any, mode: str = "r", **options: Any) -> Dataset | DatasetWriter
         clear(directory)
         create(directory)
     return DatasetWriter(directory, checked)
+
+
+def aopen(place: Any, mode: str = "r", **options: Any) -> Opening[Any]:
+    """open() off the event loop: `async with cdd.dataset.aopen(...) as ds`, or await it.
+
+    Arguments and errors are those of open(), which a thread calls. Leaving the `async with` of a writer
+    commits and closes off the loop, too.
+    """
+    return Opening(lambda: open(place, mode, **options))  # type: ignore[call-overload]

@@ -6,6 +6,7 @@ from typing import Any
 import numpy.typing as npt
 
 from cdd import arguments
+from cdd.dataset.awaited import AwaitedTable
 from cdd.dataset.column import Column, Home
 from cdd.dataset.nested import group_of
 from cdd.dataset.protocol.errors import DatasetError
@@ -16,7 +17,7 @@ from cdd.dtypes import Array
 from cdd.tables import arrow_stream, to_pandas
 
 
-class Table:
+class Table(AwaitedTable):
     """Columns with as many rows. ds[name] gives one; a Dataset is its own, unnamed one.
 
     table[name] is a Column, len(table) its rows. at(), between() and asof() look times up in the clock.

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cdd.dataset.awaited import AwaitedTableWriter
 from cdd.dataset.category import Categories
 from cdd.dataset.collector import Collector
 from cdd.dataset.incoming import check_order, check_rows, flatten, new_table, row_count
@@ -16,7 +17,7 @@ from cdd.dataset.tails import TailTable
 from cdd.dtypes import Array
 
 
-class TableWriter:
+class TableWriter(AwaitedTableWriter):
     """Appends to one table. DatasetWriter[name] gives it; flush, commit and close are the writer's."""
 
     def __init__(self, collector: Collector, name: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy.typing as npt
 
 from cdd import arguments
+from cdd.dataset.awaited import AwaitedDatasetWriter
 from cdd.dataset.collector import Collector
 from cdd.dataset.compacting import Compactor
 from cdd.dataset.options import Options
@@ -18,7 +19,7 @@ from cdd.dataset.protocol.log import Version
 from cdd.dataset.table_writer import TableWriter
 
 
-class DatasetWriter(Collector):
+class DatasetWriter(AwaitedDatasetWriter, Collector):
     """Appends to a dataset. cdd.dataset.open(place, "w" | "x" | "a") makes one and documents the options.
 
     w.append(time=t, book=b) takes the same number of rows of every column; w["trades"] is another table.

@@ -5,7 +5,7 @@ Each `a` method takes the arguments of the method without the `a`, and raises wh
 
 import time
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
 _FOLLOW_BYTES = 64 << 20  # most that a step of follow() holds
 
-Store = TypeVar("Store", bound=Opened)
+
+class _Closes(Protocol):
+    def close(self) -> None: ...
+
+
+Store = TypeVar("Store", bound=_Closes)
 
 
 class Awaited:

@@ -8,11 +8,12 @@
     r = cdd.tiles.open("run.zarr")            # r[a:b, y0:y1, x0:x1] reads only the tiles that are touched
 
 open          a TileReader or a TileWriter of an array, or of a pyramid of them
+aopen         the same for asyncio: aread, aappend, aflush, aclose, afollow
 bytes_needed  memory that such a writer takes, before it exists
 CODECS        the names of codecs
 """
 
-from cdd.tiles.opening import CODECS, bytes_needed, open
+from cdd.tiles.opening import CODECS, aopen, bytes_needed, open
 from cdd.tiles.reader import TileReader
 from cdd.tiles.writer import Progress, TileWriter
 
@@ -21,6 +22,7 @@ __all__ = [
     "Progress",
     "TileReader",
     "TileWriter",
+    "aopen",
     "bytes_needed",
     "open",
 ]

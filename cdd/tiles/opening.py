@@ -5,13 +5,14 @@ from typing import Any, Literal, Unpack, overload
 
 from cdd import _cdd
 from cdd.options import check_mode
+from cdd.store.awaited import Opening
 from cdd.threads import threads
 from cdd.tiles.options import CODECS, TileOptions, check_names, for_core, resumable, shape_of
 from cdd.tiles.pyramid import read_group
 from cdd.tiles.reader import TileReader
 from cdd.tiles.writer import TileWriter
 
-__all__ = ["CODECS", "bytes_needed", "open"]
+__all__ = ["CODECS", "aopen", "bytes_needed", "open"]
 
 _RESUMABLE = ("shape", "memory_bytes", "durability", "codec")
 
@@ -97,3 +98,12 @@ def bytes_needed(**options: Unpack[TileOptions]) -> int:
     With memory_bytes= the most that fits into it. ValueError where that is too little, with the least number.
     """
     return _cdd.tile_bytes_needed(for_core(options), threads())
+
+
+def aopen(path: str | os.PathLike[str], mode: str = "r", **options: Any) -> Opening[Any]:
+    """open() off the event loop: `async with cdd.tiles.aopen(...) as r`, or await it.
+
+    Arguments and errors are those of open(), which a thread calls. Leaving the `async with` of a writer
+    closes it off the loop, too.
+    """
+    return Opening(lambda: open(path, mode, **options))  # type: ignore[call-overload]

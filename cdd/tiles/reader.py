@@ -14,6 +14,7 @@ from cdd.compared import ComparedByRows
 from cdd.dtypes import Array, DType, buffer_dtype, dtype_of
 from cdd.indexing import Numbers, Selection, select
 from cdd.out import out_items
+from cdd.tiles.awaited import AwaitedTileReader
 from cdd.tiles.metadata import Metadata
 from cdd.tiles.pyramid import read_group
 
@@ -24,7 +25,7 @@ class Stored(NamedTuple):
     absent_tiles: int  # not stored, since they are fill values
 
 
-class TileReader(ComparedByRows):
+class TileReader(AwaitedTileReader, ComparedByRows):
     """Made by cdd.tiles.open(path). Any number of threads may read; it sees more only by refresh()."""
 
     def __init__(self, path: str | os.PathLike[str], *, scale: int = 0) -> None:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from cdd import _cdd
 from cdd.dtypes import Array, DType, buffer_dtype, dtype_of
+from cdd.tiles.awaited import AwaitedTileWriter
 from cdd.tiles.metadata import Metadata
 
 
@@ -42,7 +43,7 @@ class Progress(NamedTuple):
         return self.received_bytes / self.encode_seconds if self.encode_seconds else 0.0
 
 
-class TileWriter:
+class TileWriter(AwaitedTileWriter):
     """Made by cdd.tiles.open(path, "w", "x" or "a", ...). One thread at a time gets in, any may call."""
 
     def __init__(self, path: str | os.PathLike[str], mode: str, options: dict[str, Any]) -> None:

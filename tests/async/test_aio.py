@@ -9,7 +9,6 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -37,36 +36,6 @@ def array() -> np.ndarray:
 def path(tmp_path: Path, array: np.ndarray) -> Path:
     cdd.save(tmp_path / "b.cdd", array)
     return tmp_path / "b.cdd"
-
-
-def loops() -> list[str]:
-    names = ["asyncio"]
-    try:
-        import uvloop  # noqa: F401
-
-        names.append("uvloop")
-    except ImportError:
-        pass
-    try:
-        import trio  # noqa: F401
-
-        names.append("trio")
-    except ImportError:
-        pass
-    return names
-
-
-@pytest.fixture(params=loops())
-def run(request: pytest.FixtureRequest) -> Callable[[Callable[[], Coroutine[Any, Any, Any]]], Any]:
-    if request.param == "trio":
-        import trio
-
-        return trio.run
-    if request.param == "uvloop":
-        import uvloop
-
-        return lambda main: uvloop.run(main())
-    return lambda main: asyncio.run(main())
 
 
 def test_aread_gives_what_read_gives(run: Any, path: Path, array: np.ndarray) -> None:

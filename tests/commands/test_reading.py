@@ -241,6 +241,26 @@ def test_follow_beside_a_writer(tmp_path: Path) -> None:
     command.communicate()
 
 
+def test_follow_a_column_and_tiles(tmp_path: Path) -> None:
+    size = BOOKS[0].nbytes
+    with cdd.dataset.open(tmp_path / "day", "w") as w:
+        w.append(book=BOOKS[:10], n=np.arange(10))
+        w.flush()
+        command = start("tail", tmp_path / "day/book", "-n", "1", "-f", "--as", "raw", "--timeout", "20")
+        assert command.stdout is not None
+        assert command.stdout.read(size) == BOOKS[9].tobytes()
+        w.append(book=BOOKS[10:14], n=np.arange(4))
+        w.flush()
+        assert command.stdout.read(4 * size) == BOOKS[10:14].tobytes()
+    command.kill()
+    command.communicate()
+    with cdd.tiles.open(tmp_path / "camera", "w", shape=(None, 4, 5), dtype="uint16") as tiles:
+        tiles.append(np.ones((3, 4, 5), np.uint16))
+    last = well("tail", tmp_path / "camera", "-f", "-n", "2", "--timeout", "10ms", "--as", "raw")
+    assert last == b"\1\0" * 40
+    assert "--reopen" in fails(2, "follow", tmp_path / "camera", "--reopen")
+
+
 def test_follow_ends_after_a_while(path: Path) -> None:
     assert well("follow", path, "--timeout", "10ms") == b""
     text = well("tail", path, "-n", "3", "-f", "--timeout", "10ms", "--row", "--features", "0")
@@ -329,6 +349,17 @@ def test_the_programs() -> None:
         assert "Exit status" in done.stdout
     done = subprocess.run([Path(sys.executable).with_name("cdd-read")], capture_output=True, check=False)
     assert done.returncode == 2
+
+
+def test_commands_need_nothing_but_numpy() -> None:
+    """What plug-ins import is not there for everybody."""
+    code = (
+        "import sys; plug_ins = 'websockets', 'matplotlib', 'pyarrow', 'zarr', 'torch';"
+        "sys.modules.update(dict.fromkeys(plug_ins));"
+        "from cdd.commands import main; main(['--help'])"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_no_progress_into_a_pipe(path: Path) -> None:
