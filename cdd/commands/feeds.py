@@ -60,7 +60,7 @@ def _record(options: argparse.Namespace) -> int:
     return 0 if not report.refused else 1
 
 
-async def _until_told(folder: str, symbols: list[str], given: dict[str, Any]) -> "feeds.Report":
+async def _until_told(folder: str, symbols: list[str], given: dict[str, Any]) -> feeds.Report:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         with suppress(NotImplementedError, RuntimeError):  # Windows has no such handlers: KeyboardInterrupt
