@@ -3,9 +3,9 @@
     python3 dev.py bench tiles [--peers] [--frames N] [--folder PATH]
 
 Two sets: frames like those of an sCMOS camera (uint16, 2048 x 2048, 8 bits of entropy), and smoother ones.
-Each writer runs in a process of its own, `--times` times. The least CPU time counts, since others may use the
-machine. Files lie in memory (/dev/shm) unless --folder names another place. Peers get whole shards at a time,
-which is what they are fastest with; cdd and acquire-zarr get one frame at a time.
+Each writer runs in a process of its own, `--times` times, in turns. The least CPU time counts, since others
+may use the machine. Files lie in memory (/dev/shm) unless --folder names another place. Peers get whole
+shards at a time, which is what they are fastest with; cdd and acquire-zarr get one frame at a time.
 """
 
 import argparse
@@ -97,6 +97,14 @@ def with_zarr(path: str, frames: np.ndarray, codec: str) -> None:
         array[first : first + SHARD[0]] = frames[first : first + SHARD[0]]
 
 
+def with_zarrs(path: str, frames: np.ndarray, codec: str) -> None:
+    import zarr
+    import zarrs  # noqa: F401  registers its pipeline
+
+    with zarr.config.set({"codec_pipeline.path": "zarrs.ZarrsCodecPipeline"}):
+        with_zarr(path, frames, codec)
+
+
 def with_acquire(path: str, frames: np.ndarray, codec: str) -> None:
     import acquire_zarr as az
 
@@ -123,6 +131,7 @@ WRITERS: dict[str, Callable[[str, np.ndarray, str], None]] = {
     "cdd, 3 scales": with_pyramid,
     "TensorStore": with_tensorstore,
     "acquire-zarr": with_acquire,
+    "zarrs": with_zarrs,
     "zarr-python": with_zarr,
 }
 
@@ -136,51 +145,72 @@ def resident_bytes(name: str) -> int:
     return next(1024 * int(line.split()[1]) for line in lines if line.startswith(name))
 
 
+def warm_memory() -> None:
+    """A virtual machine gives memory back to its host, from where the first use of a page is dear: which run
+    pays for that is a matter of chance. So each begins with memory that was just used."""
+    np.ones(3 << 30, np.uint8)
+
+
 def one(writer: str, codec: str, kind: str, count: int, folder: str) -> None:
     """In a process of its own: prints CPU and wall seconds, bytes stored, peak memory beside the frames."""
-    frames = frames_of(kind, count)
+    frames = np.load(f"{folder}/../{kind}.npy")[:count]
     WRITERS[writer](f"{folder}/warm", frames[:1], codec)
+    warm_memory()
     before = resident_bytes("VmRSS")
     if os.access("/proc/self/clear_refs", os.W_OK):
         Path("/proc/self/clear_refs").write_text("5")  # forgets the most there was so far
-    start, cpu = time.perf_counter(), time.process_time()
+    start, before_cpu = time.perf_counter(), os.times()
     WRITERS[writer](f"{folder}/run", frames, codec)
-    spent = time.process_time() - cpu, time.perf_counter() - start
+    wall, cpu = time.perf_counter() - start, os.times()
+    user, system = cpu.user - before_cpu.user, cpu.system - before_cpu.system
     peak = resident_bytes("VmHWM") - before
     stored = sum(p.stat().st_size for p in Path(folder, "run").rglob("*") if p.is_file())
-    print(
-        json.dumps({"cpu": spent[0], "wall": spent[1], "stored": stored, "peak": peak, "raw": frames.nbytes})
-    )
+    result = {"user": user, "system": system, "cpu": user + system, "wall": wall}
+    print(json.dumps(result | {"stored": stored, "peak": peak, "raw": frames.nbytes}))
 
 
-def measured(
-    writer: str, codec: str, kind: str, count: int, times: int, where: str
-) -> dict[str, float] | None:
-    best: dict[str, float] | None = None
-    for _ in range(times):
-        folder = f"{where}/cdd-tiles-bench-{os.getpid()}"
-        Path(folder).mkdir()
-        try:
-            arguments = [sys.executable, "-P", __file__, "--one", writer, codec, kind, str(count), folder]
-            done = subprocess.run(arguments, capture_output=True, text=True)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-        if done.returncode:
-            print(f"{writer}: {done.stderr.strip().splitlines()[-1]}", file=sys.stderr)
-            return None
-        result = json.loads(done.stdout)
-        if best is None or result["cpu"] < best["cpu"]:
-            best = result
-    return best
+def measured(writer: str, codec: str, kind: str, count: int, where: str) -> dict[str, float] | None:
+    folder = f"{where}/{os.getpid()}"
+    Path(folder).mkdir()
+    try:
+        arguments = [sys.executable, "-P", __file__, "--one", writer, codec, kind, str(count), folder]
+        done = subprocess.run(arguments, capture_output=True, text=True)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    if done.returncode:
+        print(f"{writer}: {done.stderr.strip().splitlines()[-1]}", file=sys.stderr)
+        return None
+    result: dict[str, float] = json.loads(done.stdout)
+    return result
+
+
+def writing(names: list[str], codec: str, kind: str, options: argparse.Namespace, where: str) -> None:
+    """The writers in turns, and what the best run of each took, beside the best peer."""
+    best: dict[str, dict[str, float]] = {}
+    for _ in range(options.times):
+        for name in names:
+            found = measured(name, codec, kind, options.frames, where)
+            if found is not None and (name not in best or found["cpu"] < best[name]["cpu"]):
+                best[name] = found
+    peers = [found["cpu"] for name, found in best.items() if not name.startswith("cdd")]
+    for name, found in best.items():
+        gb = found["raw"] / 1e9
+        ratio = f"{found['cpu'] / min(peers):5.2f} of the best peer" if peers else ""
+        print(
+            f"{codec:<12}{name:<15}{found['cpu'] / gb:6.2f} s/GB CPU ({found['user'] / gb:.2f} user, "
+            f"{found['system'] / gb:.2f} system) {found['wall'] / gb:6.2f} wall  "
+            f"1/{found['raw'] / found['stored']:.3f}  {found['peak'] / 1e6:7.0f} MB {ratio}",
+            flush=True,
+        )
 
 
 def reading(kind: str, count: int, where: str) -> None:
     """One warm tile and a scan, beside TensorStore."""
     import cdd.tiles
 
-    folder = f"{where}/cdd-tiles-bench-{os.getpid()}"
+    folder = f"{where}/{os.getpid()}"
     try:
-        with_cdd(folder, frames_of(kind, count), "blosc-zstd")
+        with_cdd(folder, np.load(f"{where}/{kind}.npy")[:count], "blosc-zstd")
         reader = cdd.tiles.open(folder)
         works: dict[str, Callable[[slice], Any]] = {"cdd": lambda s: reader[s]}
         one_tile = (slice(0, 32), slice(256, 512), slice(512, 768))
@@ -209,33 +239,34 @@ def reading(kind: str, count: int, where: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peers", action="store_true")
-    parser.add_argument("--frames", type=int, default=64)
+    parser.add_argument("--frames", type=int, default=128)
     parser.add_argument("--times", type=int, default=3)
     parser.add_argument("--folder", default="/dev/shm")
     parser.add_argument("--kinds", nargs="+", default=["camera", "smooth"])
+    parser.add_argument("--codecs", nargs="+", default=list(CODECS), choices=CODECS)
+    parser.add_argument("--writers", nargs="+", help="only these, and no reading", choices=list(WRITERS))
     parser.add_argument("--one", nargs=5, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
         writer, codec, kind, count, folder = options.one
         return one(writer, codec, kind, int(count), folder)
-    names = list(WRITERS) if options.peers else ["cdd", "cdd, 3 scales"]
-    for kind in options.kinds:
-        size = f"{options.frames} frames of {HEIGHT} x {WIDTH} uint16"
-        print(f"{kind}: {size}, tile {TILE}, shard {SHARD}")
-        for codec in CODECS:
-            for name in names:
-                if codec == "auto" and not name.startswith("cdd"):
-                    continue
-                found = measured(name, codec, kind, options.frames, options.times, options.folder)
-                if found is None:
-                    continue
-                gb = found["raw"] / 1e9
-                print(
-                    f"{codec:<12}{name:<15}{found['cpu'] / gb:6.2f} s/GB CPU {found['wall'] / gb:6.2f} wall  "
-                    f"1/{found['raw'] / found['stored']:.3f}  {found['peak'] / 1e6:7.0f} MB",
-                    flush=True,
-                )
-        reading(kind, options.frames, options.folder)
+    names = options.writers or (list(WRITERS) if options.peers else ["cdd", "cdd, 3 scales"])
+    where = f"{options.folder}/cdd-tiles-bench-{os.getpid()}"
+    Path(where).mkdir()
+    try:
+        for kind in options.kinds:
+            np.save(f"{where}/{kind}.npy", frames_of(kind, options.frames))
+            size = f"{options.frames} frames of {HEIGHT} x {WIDTH} uint16"
+            print(f"{kind}: {size}, tile {TILE}, shard {SHARD}")
+            for codec in options.codecs:
+                # What "auto" is beside is what peers do with blosc-zstd, which is above.
+                own = [name for name in names if codec != "auto" or name.startswith("cdd")]
+                writing(own, codec, kind, options, where)
+            if not options.writers:
+                reading(kind, options.frames, where)
+            Path(f"{where}/{kind}.npy").unlink()
+    finally:
+        shutil.rmtree(where, ignore_errors=True)
     return None
 
 

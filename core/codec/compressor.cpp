@@ -1,11 +1,13 @@
 #include "core/codec/compressor.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <new>
 
 #include <lz4.h>
+#define ZSTD_STATIC_LINKING_ONLY  // one parameter: whether literals get codes at negative levels
 #include <zstd.h>
 #include <zstd_errors.h>
 
@@ -18,6 +20,9 @@ struct FreeZstd {
   void operator()(ZSTD_CCtx* c) const noexcept { ZSTD_freeCCtx(c); }
   void operator()(ZSTD_DCtx* c) const noexcept { ZSTD_freeDCtx(c); }
 };
+
+constexpr int kLiteralsGetCodes = 1;  // ZSTD_lcm_huffman before zstd 1.5, ZSTD_ps_enable since
+constexpr int kHardlyLooks = -50;
 
 ZSTD_CCtx* compression_context() {
   thread_local OfThread<std::unique_ptr<ZSTD_CCtx, FreeZstd>> own(ZSTD_createCCtx());
@@ -71,9 +76,10 @@ std::size_t compress_bound(Compressor compressor, std::size_t bytes) {
 std::size_t compress(Compressor compressor, Bytes in, MutableBytes out, int level, bool checksum) {
   switch (compressor) {
     case Compressor::Lz4: {
-      const int n = LZ4_compress_fast_extState(
-          lz4_state(), reinterpret_cast<const char*>(in.data()), reinterpret_cast<char*>(out.data()),
-          lz4_size(in.size()), static_cast<int>(std::min(out.size(), std::size_t{INT32_MAX})), 1);
+      const int n = LZ4_compress_fast_extState(lz4_state(), reinterpret_cast<const char*>(in.data()),
+                                               reinterpret_cast<char*>(out.data()), lz4_size(in.size()),
+                                               static_cast<int>(std::min(out.size(), std::size_t{INT32_MAX})),
+                                               level < 0 ? -level : 1);
       if (n <= 0)
         fail(ErrorCode::InvalidArgument, "LZ4 needs more than the %zu bytes it was given", out.size());
       return static_cast<std::size_t>(n);
@@ -91,6 +97,26 @@ std::size_t compress(Compressor compressor, Bytes in, MutableBytes out, int leve
   }
   std::memcpy(out.data(), in.data(), in.size());
   return in.size();
+}
+
+std::size_t compress_zstd(Search search, Bytes in, MutableBytes out) {
+  thread_local OfThread<std::array<std::unique_ptr<ZSTD_CCtx, FreeZstd>, 3>> own;
+  auto& context = own.value[static_cast<std::size_t>(search)];
+  if (!context) {
+    context.reset(ZSTD_createCCtx());
+    if (!context) throw std::bad_alloc();
+    ZSTD_CCtx* const fresh = context.get();
+    check_zstd(ZSTD_CCtx_setParameter(fresh, ZSTD_c_compressionLevel, 1), "level");
+    if (search == Search::Long) check_zstd(ZSTD_CCtx_setParameter(fresh, ZSTD_c_minMatch, 7), "match");
+    // The parameter is none of those that a later version must have: without it this is level 1.
+    if (search == Search::Literals &&
+        ZSTD_isError(ZSTD_CCtx_setParameter(fresh, ZSTD_c_literalCompressionMode, kLiteralsGetCodes)) == 0) {
+      check_zstd(ZSTD_CCtx_setParameter(fresh, ZSTD_c_compressionLevel, kHardlyLooks), "level");
+    }
+  }
+  const std::size_t n = ZSTD_compress2(context.get(), out.data(), out.size(), in.data(), in.size());
+  check_zstd(n, "compression");
+  return n;
 }
 
 void decompress(Compressor compressor, Bytes in, MutableBytes out) {

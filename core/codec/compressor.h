@@ -14,9 +14,19 @@ enum class Compressor : std::uint8_t { None = 0, Lz4 = 1, Zstd = 2 };
 // Most bytes that compress may write. InvalidArgument when `bytes` is over what the compressor can take.
 std::size_t compress_bound(Compressor compressor, std::size_t bytes);
 
-// Compresses `in` into `out` (at least compress_bound bytes) and returns the size. `level` is zstd's, 1 to
-// 22; LZ4 has none here. `in` and `out` do not overlap. `checksum` adds zstd's own content checksum.
+// Compresses `in` into `out` (at least compress_bound bytes) and returns the size. `level` is zstd's, -7 to
+// 22. LZ4 has negative ones alone, its accelerations: all others are -1. `in` and `out` do not overlap.
+// `checksum` adds zstd's own content checksum.
 std::size_t compress(Compressor compressor, Bytes in, MutableBytes out, int level, bool checksum = false);
+
+// How zstd's fastest level looks for what came before.
+enum class Search : std::uint8_t {
+  Level1,    // as level 1 does
+  Long,      // for matches of 7 bytes: fewer of them, and less to write down
+  Literals,  // hardly: bytes are given codes, as their frequencies ask for
+};
+// A frame of zstd, at about level 1.
+std::size_t compress_zstd(Search search, Bytes in, MutableBytes out);
 
 // Decompresses exactly out.size() bytes; anything else is Error{Corrupt}. Safe for untrusted input.
 void decompress(Compressor compressor, Bytes in, MutableBytes out);

@@ -15,11 +15,6 @@ U64 size_of_scale(U64 size, unsigned k) noexcept {
   return size;
 }
 
-// Whether items of this size may be read in place.
-bool is_aligned(const std::byte* frame, std::size_t item_bytes) noexcept {
-  return reinterpret_cast<std::uintptr_t>(frame) % std::min<std::size_t>(item_bytes, 8) == 0;
-}
-
 // `rank`: dimensions of the array.
 void check_options(const PyramidOptions& options, std::size_t rank) {
   if (options.scales == 0 || options.scales > 32) {
@@ -37,11 +32,11 @@ void check_options(const PyramidOptions& options, std::size_t rank) {
 }
 
 // Of frames of scale `scale` into those of the next.
-std::unique_ptr<Reducer> make_reducer(const PyramidOptions& options, const TileOptions& scale) {
+Reducer make_reducer(const PyramidOptions& options, const TileOptions& scale) {
   std::vector<U64> frame;
   for (std::size_t d = 1; d < scale.dimensions.size(); ++d) frame.push_back(scale.dimensions[d].size);
   const std::vector<bool> halves(options.halves.begin() + 1, options.halves.end());
-  return Reducer::make(scale.dtype, options.reduce, std::move(frame), halves, options.halves[0] ? 2 : 1);
+  return {scale.dtype, options.reduce, std::move(frame), halves, options.halves[0] ? 2u : 1u};
 }
 
 }  // namespace
@@ -63,14 +58,13 @@ TileOptions options_of_scale(const PyramidOptions& options, unsigned k) {
 
 U64 bytes_needed(const PyramidOptions& options, unsigned threads) {
   check_options(options, options.first.dimensions.size());
-  if (options.scales > 1) make_reducer(options, options.first);  // which refuses what cannot be reduced
   U64 bytes = bytes_needed(options.first, threads);
-  U64 frame = Tiling::make(options.first.dimensions, options.first.dtype.item_bytes()).frame_bytes();
+  if (options.scales == 1) return bytes;
+  bytes += Tiling::make(options.first.dimensions, options.first.dtype.item_bytes()).frame_bytes();
   for (unsigned k = 1; k < options.scales; ++k) {
-    const TileOptions scale = options_of_scale(options, k);
     // Threads keep what the largest needs, which is the first scale's.
-    bytes += bytes_needed(scale, 0) + frame;
-    frame = Tiling::make(scale.dimensions, scale.dtype.item_bytes()).frame_bytes();
+    bytes += bytes_needed(options_of_scale(options, k), 0);
+    bytes += make_reducer(options, options_of_scale(options, k - 1)).bytes();
   }
   return bytes;
 }
@@ -79,6 +73,7 @@ void TilePyramid::make_reducers(const PyramidOptions& options) {
   for (std::size_t k = 0; k + 1 < writers_.size(); ++k) {
     factors_.push_back(options.halves[0] ? 2 : 1);
     reducers_.push_back(make_reducer(options, writers_[k]->options()));
+    reducers_.back().take_memory();
   }
   if (writers_.size() > 1) frame_.resize(static_cast<std::size_t>(writers_[0]->tiling().frame_bytes()));
 }
@@ -127,7 +122,7 @@ void TilePyramid::catch_up(const FilesOf& files, std::size_t k) {
   for (; next < have; ++next) {
     start[0] = next;
     reader.read(start, count, frame);
-    if (reducers_[k]->feed(frame.data())) writers_[k + 1]->append(reducers_[k]->out());
+    if (reducers_[k].feed(frame.data())) writers_[k + 1]->append(reducers_[k].out());
   }
 }
 
@@ -138,8 +133,8 @@ bool TilePyramid::has_room() const noexcept {
 
 // What a frame of scale k means for the scales after it.
 void TilePyramid::feed(std::size_t k, const std::byte* frame, bool waits) {
-  for (; k < reducers_.size() && reducers_[k]->feed(frame); ++k) {
-    const Bytes out = reducers_[k]->out();
+  for (; k < reducers_.size() && reducers_[k].feed(frame); ++k) {
+    const Bytes out = reducers_[k].out();
     if (waits || !writers_[k + 1]->write(out).all_consumed()) writers_[k + 1]->append(out);
     frame = out.data();
   }
@@ -156,7 +151,7 @@ std::size_t TilePyramid::take(Bytes bytes, bool waits) {
     } else {
       n -= writers_[0]->write(piece).unconsumed.size();
     }
-    const bool is_whole = n == frame_.size() && is_aligned(piece.data(), writers_[0]->tiling().item_bytes());
+    const bool is_whole = n == frame_.size();
     if (!is_whole) std::copy_n(piece.data(), n, frame_.data() + at_);
     done += n;
     at_ += n;
@@ -224,9 +219,9 @@ void TilePyramid::close() {
   if (!writers_[0]->is_closed()) {
     for (std::size_t k = 0; k < reducers_.size(); ++k) {
       attempt([&] {
-        if (!reducers_[k]->finish()) return;
-        writers_[k + 1]->append(reducers_[k]->out());
-        feed(k + 1, reducers_[k]->out().data(), true);
+        if (!reducers_[k].finish()) return;
+        writers_[k + 1]->append(reducers_[k].out());
+        feed(k + 1, reducers_[k].out().data(), true);
       });
     }
   }

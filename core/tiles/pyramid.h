@@ -63,9 +63,9 @@ class TilePyramid {
   bool has_room() const noexcept;
 
   std::vector<std::unique_ptr<TileWriter>> writers_;
-  std::vector<std::unique_ptr<Reducer>> reducers_;  // [k] makes frames of scale k + 1
-  std::vector<unsigned> factors_;                   // frames of scale k for one of k + 1
-  std::vector<std::byte> frame_;                    // of scale 0, as far as it has come
+  std::vector<Reducer> reducers_;  // [k] makes frames of scale k + 1
+  std::vector<unsigned> factors_;  // frames of scale k for one of k + 1
+  std::vector<std::byte> frame_;   // of scale 0, as far as it has come
   std::size_t at_ = 0;
   std::mutex callers_;
 };

@@ -73,7 +73,8 @@ TileCodec TileCodec::named(const TileCodecOptions& options, std::size_t item_byt
 blosc::Options TileCodec::blosc_options() const noexcept {
   blosc::Options options;
   options.compressor = coding_.blosc_compressor == "lz4" ? Compressor::Lz4 : Compressor::Zstd;
-  options.level = zstd_level_;
+  // Level n of blosc is acceleration 10 - n of LZ4.
+  options.level = options.compressor == Compressor::Lz4 ? std::min(coding_.level - 10, -1) : zstd_level_;
   options.shuffle = coding_.shuffle;
   options.item_bytes = item_bytes_;
   options.skips_noise = skips_noise_;

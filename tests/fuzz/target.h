@@ -77,4 +77,14 @@ void mutate_plainly(Buffer& input, std::size_t most, Random& random, const Scram
 void csv_text(Bytes input);
 void packed_file(Bytes input);
 
+// tile_targets.cpp: inputs are zarr.json; a byte, then a shard or a journal; a frame of blosc after the size
+// of its content; content after three bytes of options.
+void tiles_metadata(Bytes input);
+void tiles_shard(Bytes input);
+void tiles_journal(Bytes input);
+void blosc_frame(Bytes input);
+void blosc_content(Bytes input);
+void mutate_shard(Buffer& input, std::size_t most, Random& random, const Scramble& scramble);
+void mutate_journal(Buffer& input, std::size_t most, Random& random, const Scramble& scramble);
+
 }  // namespace cdd::fuzz

@@ -27,6 +27,11 @@ constexpr Target kTargets[] = {
     {"encode_auto", "rows", encode_auto, mutate_plainly},
     {"csv_text", "csv_text", csv_text, mutate_plainly},
     {"packed_file", "packed_file", packed_file, mutate_plainly},
+    {"tiles_metadata", "tiles_metadata", tiles_metadata, mutate_plainly},
+    {"tiles_shard", "tiles_shard", tiles_shard, mutate_shard},
+    {"tiles_journal", "tiles_journal", tiles_journal, mutate_journal},
+    {"blosc_frame", "blosc_frame", blosc_frame, mutate_plainly},
+    {"blosc_content", "blosc_content", blosc_content, mutate_plainly},
 };
 
 }  // namespace

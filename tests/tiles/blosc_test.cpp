@@ -58,6 +58,20 @@ TEST(Blosc, TheBytesDoNotDependOnHowTheContentLies) {
   EXPECT_EQ(encoded(content, options, 1), encoded(content, options, 37));
 }
 
+// 40,000 items that come again and again: streams of 16 KiB never see them twice.
+TEST(Blosc, StreamsAreLongWhereWhatCameBeforeComesAgain) {
+  const Options options{Compressor::Zstd, 1, BloscShuffle::Byte, 2, false};
+  const Buffer once = random_bytes(2 * 40000, 11);
+  Buffer content;
+  while (content.size() < (4 << 20)) content.insert(content.end(), once.begin(), once.end());
+  content.resize(4 << 20);
+  const Buffer frame = encoded(content, options, 3);
+  EXPECT_LT(frame.size(), content.size() * 3 / 4);
+  Buffer back(content.size());
+  blosc::decode(frame, back);
+  EXPECT_EQ(back, content);
+}
+
 TEST(Blosc, NoiseIsStored) {
   Options options{Compressor::Zstd, 1, BloscShuffle::Byte, 2, true};
   const Buffer content = items(131072, 2, 6);

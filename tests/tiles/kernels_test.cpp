@@ -1,8 +1,11 @@
+#include <cstring>
+#include <limits>
 #include <string_view>
 #include <vector>
 
 #include "core/simd/bit_planes.h"
 #include "core/simd/crc32c.h"
+#include "core/simd/tiles/downsample.h"
 #include "core/simd/tiles/scatter.h"
 #include "tests/rig/codec_rig.h"
 #include "tests/rig/simd_targets.h"
@@ -94,6 +97,99 @@ TEST(Scatter, EveryTargetPutsRunsWhereTheReferenceDoes) {
       }
     }
   });
+}
+
+// Items of any bits: floats among them are NaN, infinite, subnormal, more often than they would be.
+Buffer any_items(std::size_t bytes, unsigned seed) {
+  Buffer items = random_bytes(bytes, seed);
+  for (std::size_t i = 0; i + 4 <= bytes; i += 4) {
+    if (std::to_integer<unsigned>(items[i]) % 7 == 0) items[i + 3] = std::byte{0x7f};
+    if (std::to_integer<unsigned>(items[i]) % 7 == 1) items[i + 2] = items[i + 3] = std::byte{0xff};
+  }
+  return items;
+}
+
+// One NaN for all: which of two comes out of a sum is the machine's affair.
+template <class T>
+void make_nans_alike(MutableBytes items) {
+  for (std::size_t at = 0; at + sizeof(T) <= items.size(); at += sizeof(T)) {
+    T item;
+    std::memcpy(&item, items.data() + at, sizeof item);
+    if (item == item) continue;
+    item = std::numeric_limits<T>::quiet_NaN();
+    std::memcpy(items.data() + at, &item, sizeof item);
+  }
+}
+
+// What two rows come to: what is held of them, then items, then those of two_rows.
+Buffer reduced_rows(const simd::RowKernels& kernels, Kind kind, std::size_t n, std::size_t pairs) {
+  const std::size_t item = DType(kind).item_bytes();
+  const Buffer row0 = any_items(2 * n * item + 1, static_cast<unsigned>(n)),
+               row1 = any_items(2 * n * item + 1, static_cast<unsigned>(n + 1));
+  const std::size_t held_bytes = n * kernels.held_bytes, out_bytes = n * item;
+  Buffer all(held_bytes + 2 * out_bytes + 1, std::byte{0xee});
+  std::byte* const held = all.data();
+  std::byte* const out = held + held_bytes;
+  kernels.begin[pairs](row0.data() + 1, n, held);
+  if (kernels.add[pairs] != nullptr) kernels.add[pairs](row1.data() + 1, n, held);
+  if (kernels.end != nullptr) kernels.end(held, n, 1 + static_cast<unsigned>(pairs), out);
+  if (kernels.two_rows != nullptr) kernels.two_rows(row0.data() + 1, row1.data() + 1, n, out + out_bytes);
+  if (kernels.end == nullptr) return all;
+  const MutableBytes items = MutableBytes(all).subspan(held_bytes, 2 * out_bytes);
+  if (kind >= Kind::Float16 && kind <= Kind::Complex128)
+    make_nans_alike<double>(MutableBytes(all).first(held_bytes));
+  if (kind == Kind::Float32 || kind == Kind::Complex64) make_nans_alike<float>(items);
+  if (kind == Kind::Float64 || kind == Kind::Complex128) make_nans_alike<double>(items);
+  return all;
+}
+
+TEST(Downsample, EveryTargetMakesRowsAsTheReference) {
+  for_each_target([] {
+    for (unsigned k = 0; k < 18; ++k) {
+      for (const auto reduction :
+           {simd::Reduction::Mean, simd::Reduction::Min, simd::Reduction::Max, simd::Reduction::First}) {
+        const Kind kind = static_cast<Kind>(k);
+        const simd::RowKernels expected = simd::reference::row_kernels(kind, reduction);
+        const simd::RowKernels kernels = simd::row_kernels(kind, reduction);
+        if (expected.held_bytes == 0) {
+          EXPECT_EQ(kernels.held_bytes, 0u);
+          continue;
+        }
+        SCOPED_TRACE(testing::Message() << "kind " << k << ", reduction " << int(reduction));
+        ASSERT_EQ(kernels.held_bytes, expected.held_bytes);
+        for (std::size_t n = 0; n < 200; n += n < 70 ? 1 : 37) {
+          for (const std::size_t pairs : {0u, 1u}) {
+            ASSERT_EQ(reduced_rows(kernels, kind, n, pairs), reduced_rows(expected, kind, n, pairs))
+                << n << " items, pairs " << pairs;
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(Downsample, TheReferenceRoundsHalfUpAndKeepsNaN) {
+  const auto mean = [](std::int8_t a, std::int8_t b) {
+    const std::int8_t row[2] = {a, b};
+    const simd::RowKernels kernels = simd::reference::row_kernels(Kind::Int8, simd::Reduction::Mean);
+    std::byte held[2], out;
+    kernels.begin[1](reinterpret_cast<const std::byte*>(row), 1, held);
+    kernels.end(held, 1, 1, &out);
+    return static_cast<std::int8_t>(out);
+  };
+  EXPECT_EQ(mean(1, 2), 2);
+  EXPECT_EQ(mean(-1, -2), -1);
+  EXPECT_EQ(mean(-128, -127), -127);
+  EXPECT_EQ(mean(127, 126), 127);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float rows[4] = {1, nan, -3, 2};
+  for (const auto reduction : {simd::Reduction::Min, simd::Reduction::Max}) {
+    const simd::RowKernels kernels = simd::reference::row_kernels(Kind::Float32, reduction);
+    float out[2];
+    kernels.begin[1](reinterpret_cast<const std::byte*>(rows), 2, reinterpret_cast<std::byte*>(out));
+    EXPECT_NE(out[0], out[0]);
+    EXPECT_EQ(out[1], reduction == simd::Reduction::Min ? -3 : 2);
+  }
 }
 
 }  // namespace

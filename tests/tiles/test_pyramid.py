@@ -33,7 +33,9 @@ CASES = [
     ("uint16", "mean", None), ("uint8", "mean", None), ("float32", "mean", None), ("int16", "mean", "zyx"),
     ("uint16", "min", "zyx"), ("int64", "mean", "yx"), ("uint64", "mean", "zx"), ("float64", "max", "zyx"),
     ("float16", "mean", "y"), ("complex64", "mean", "zyx"), ("uint16", "first", "zyx"),
-    ("float16", "min", "yx"), ("int32", "max", "x"), ("uint32", "mean", "zyx"),
+    ("float16", "min", "yx"), ("int32", "max", "x"), ("uint32", "mean", "zyx"), ("int8", "mean", "zyx"),
+    ("int32", "mean", "zy"), ("int64", "max", "zyx"), ("uint64", "min", "yx"), ("bool", "max", "zyx"),
+    ("float64", "mean", "x"), ("complex128", "first", "yx"), ("float32", "min", "zyx"),
 ]  # fmt: skip
 
 

@@ -6,6 +6,7 @@
 
 #include "core/base/of_thread.h"
 #include "core/base/scratch.h"
+#include "core/codec/blosc/stream_plan.h"
 #include "core/simd/bit_planes.h"
 #include "core/simd/planes.h"
 
@@ -18,18 +19,19 @@ constexpr std::uint8_t kVersion = 2, kCodecVersion = 1;
 constexpr std::uint8_t kByteShuffle = 1, kStored = 2, kBitShuffle = 4, kUnsplit = 16;
 constexpr unsigned kLz4Format = 1, kZstdFormat = 4;
 
-constexpr std::size_t kMaxStreams = 16;         // no more bytes an item are split
-constexpr std::size_t kLeastStreamBytes = 128;  // nor shorter streams
+constexpr std::size_t kLeastStreamBytes = 128;  // shorter streams are not split
 constexpr std::size_t kBlockBytes = 256 << 10;
-constexpr std::size_t kFastStreamBytes = 16 << 10;  // the first levels of zstd do better on short streams
-constexpr std::size_t kSlowBlockBytes = 1 << 20;    // where the level asks for size
+constexpr std::size_t kShortStreamBytes = 16 << 10;  // where frequencies change, short streams follow them
+constexpr std::size_t kLongStreamBytes = 64 << 10;   // where what came before comes again, long ones have it
+constexpr std::size_t kSlowBlockBytes = 1 << 20;     // where the level asks for size
 constexpr int kSlowLevel = 5;
 
-constexpr std::size_t kSampleBytes = 4096;
-constexpr std::size_t kSampleGainPercent = 9;
+// A look at a tile pays where it is as large as this.
+constexpr std::size_t kLeastPlannedBytes = 256 << 10;
+constexpr std::size_t kLeastLongBytes = 1 << 20;  // and one for longer streams
 
 struct Buffers {
-  Scratch shuffled, bytes, sample;
+  Scratch shuffled, bytes;
 };
 Buffers& buffers() {
   thread_local OfThread<Buffers> own;
@@ -50,12 +52,13 @@ struct Blocks {
 };
 
 // Equal blocks where the size can be cut so, since shorter ones are not split.
-Blocks cut(std::size_t bytes, const Options& options) {
+Blocks cut(std::size_t bytes, const Options& options, bool has_long_streams = false) {
   std::size_t most = kBlockBytes;
   if (options.compressor == Compressor::Zstd) {
+    const std::size_t stream = has_long_streams ? kLongStreamBytes : kShortStreamBytes;
     most = options.level >= kSlowLevel
                ? kSlowBlockBytes
-               : std::clamp(kFastStreamBytes * options.item_bytes, 2 * kFastStreamBytes, kBlockBytes);
+               : std::clamp(stream * options.item_bytes, 2 * kShortStreamBytes, kBlockBytes);
   }
   const std::size_t unit = 8 * options.item_bytes;
   const std::size_t fewest = (bytes + most - 1) / most;
@@ -140,18 +143,27 @@ Bytes shuffled_block(PartReader& parts, std::size_t size, const Options& options
   return bits;
 }
 
-bool is_noise(Bytes stream) {
-  if (stream.size() < 2 * kSampleBytes) return false;
-  const Bytes sample = stream.subspan((stream.size() - kSampleBytes) / 2, kSampleBytes);
-  const MutableBytes out = buffers().sample.get(compress_bound(Compressor::Zstd, kSampleBytes));
-  return compress(Compressor::Zstd, sample, out, 1) * 100 > kSampleBytes * (100 - kSampleGainPercent);
+// From streams of the middle of a tile; none where a look does not pay.
+StreamPlan make_plan(std::span<const Bytes> parts, std::size_t bytes, const Options& options) {
+  if (options.compressor != Compressor::Zstd || options.level != 1 || bytes < kLeastPlannedBytes) return {};
+  const Blocks blocks = cut(bytes, options, bytes >= kLeastLongBytes);
+  const std::size_t middle = blocks.count() / 2;
+  if (blocks.size_of(middle) != blocks.block) return {};
+  PartReader reader(parts);
+  reader.next(middle * blocks.block, [](Bytes) {});
+  return plan_streams(shuffled_block(reader, blocks.block, options), blocks.streams_of(middle),
+                      kShortStreamBytes, options.skips_noise);
 }
 
-// One stream: its stored size, then its bytes, as they are where that is no more. Returns the end.
-std::byte* put_stream(Bytes stream, const Options& options, std::byte* at) {
+// One stream, the s-th of its block: its stored size, then its bytes, as they are where that is no more.
+// Returns the end.
+std::byte* put_stream(Bytes stream, std::size_t s, const StreamPlan& plan, const Options& options,
+                      std::byte* at) {
   std::size_t stored = stream.size();
-  if (!options.skips_noise || !is_noise(stream)) {
-    const MutableBytes room{at + 4, compress_bound(options.compressor, stream.size())};
+  const MutableBytes room{at + 4, compress_bound(options.compressor, stream.size())};
+  if (plan.is_made) {
+    if (!plan.of[s].is_stored) stored = compress_zstd(plan.of[s].search, stream, room);
+  } else if (!options.skips_noise || !is_noise(stream)) {
     stored = compress(options.compressor, stream, room, options.level);
   }
   if (stored >= stream.size()) {
@@ -177,19 +189,21 @@ void put_header(std::byte* at, unsigned flags, const Options& options, std::size
 }  // namespace
 
 std::size_t encode_bound(std::size_t bytes, const Options& options) {
-  const Blocks blocks = cut(bytes, options);
   const std::size_t of_block = 4 + 4 * kMaxStreams;
-  return kHeaderBytes + bytes + blocks.count() * of_block + compress_bound(options.compressor, blocks.block);
+  return kHeaderBytes + bytes + cut(bytes, options).count() * of_block +
+         compress_bound(options.compressor, cut(bytes, options, true).block);
 }
 
 std::size_t scratch_bytes(std::size_t bytes, const Options& options) {
-  const std::size_t block = cut(bytes, options).block;
-  return (options.shuffle == BloscShuffle::Bit ? 2 : 1) * block + 2 * kSampleBytes;
+  const std::size_t block = cut(bytes, options, true).block;
+  return (options.shuffle == BloscShuffle::Bit ? 2 : 1) * block +
+         plan_scratch_bytes(std::min(block, kLongStreamBytes));
 }
 
 std::size_t encode(std::span<const Bytes> parts, std::size_t bytes, const Options& options,
                    MutableBytes out) {
-  const Blocks blocks = cut(bytes, options);
+  const StreamPlan plan = make_plan(parts, bytes, options);
+  const Blocks blocks = cut(bytes, options, plan.has_long_streams);
   unsigned flags = blocks.is_split ? 0 : kUnsplit;
   if (options.shuffle == BloscShuffle::Byte && options.item_bytes > 1) flags |= kByteShuffle;
   if (options.shuffle == BloscShuffle::Bit) flags |= kBitShuffle;
@@ -201,7 +215,9 @@ std::size_t encode(std::span<const Bytes> parts, std::size_t bytes, const Option
     const Bytes block = shuffled_block(reader, blocks.size_of(i), options);
     const std::size_t streams = blocks.streams_of(i);
     const std::size_t stream = block.size() / streams;
-    for (std::size_t s = 0; s < streams; ++s) at = put_stream(block.subspan(s * stream, stream), options, at);
+    for (std::size_t s = 0; s < streams; ++s) {
+      at = put_stream(block.subspan(s * stream, stream), s, plan, options, at);
+    }
   }
   if (at < most) {
     const auto stored = static_cast<std::size_t>(at - out.data());

@@ -19,7 +19,7 @@ inline constexpr std::size_t kHeaderBytes = 16;
 
 struct Options {
   Compressor compressor = Compressor::Zstd;
-  int level = 1;  // of zstd
+  int level = 1;  // as compress() has it
   zarr::BloscShuffle shuffle = zarr::BloscShuffle::Byte;
   std::size_t item_bytes = 1;  // 1 to 16
   // Streams of which a sample shrinks by less than 9 % are stored as they are: the noise of a sensor takes

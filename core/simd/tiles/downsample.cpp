@@ -1,101 +1,256 @@
 #include "core/simd/tiles/downsample.h"
 
-#include <cstring>
-
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/simd/tiles/downsample.cpp"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 
 #include "hwy/highway.h"
 
-#ifndef CDD_CORE_SIMD_TILES_DOWNSAMPLE_ONE_
-#define CDD_CORE_SIMD_TILES_DOWNSAMPLE_ONE_
-namespace cdd::simd {
-
-// One block; T's items may lie anywhere.
-template <class T>
-inline T mean_of_block(const T* row0, const T* row1) noexcept {
-  T items[4];
-  std::memcpy(items, row0, 2 * sizeof(T));
-  std::memcpy(items + 2, row1, 2 * sizeof(T));
-  return static_cast<T>((std::uint32_t{items[0]} + items[1] + items[2] + items[3] + 2) >> 2);
-}
-template <>
-inline float mean_of_block<float>(const float* row0, const float* row1) noexcept {
-  float items[4];
-  std::memcpy(items, row0, 2 * sizeof(float));
-  std::memcpy(items + 2, row1, 2 * sizeof(float));
-  return static_cast<float>(((double{items[0]} + items[1]) + (double{items[2]} + items[3])) * 0.25);
-}
-
-template <class T>
-inline void mean_blocks(const T* row0, const T* row1, std::size_t first, std::size_t n, T* out) noexcept {
-  for (std::size_t i = first; i < n; ++i) {
-    const T mean = mean_of_block(row0 + 2 * i, row1 + 2 * i);
-    std::memcpy(out + i, &mean, sizeof mean);
-  }
-}
-
-}  // namespace cdd::simd
-#endif  // one block, once
-
 HWY_BEFORE_NAMESPACE();
 namespace cdd::simd {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Two neighbours of T share a lane of Wide: the sum of both, for every lane.
-template <class T, class D>
-HWY_INLINE hn::Vec<D> PairSums(D d, const T* row) {
-  constexpr int kBits = static_cast<int>(8 * sizeof(T));
-  const auto v = hn::LoadU(d, reinterpret_cast<const hn::TFromD<D>*>(row));
-  const auto low = hn::And(v, hn::Set(d, static_cast<hn::TFromD<D>>((1u << kBits) - 1)));
-  return hn::Add(low, hn::ShiftRight<kBits>(v));
+// Without vectors of several lanes the reference is as good; without float64 its lanes are.
+#if HWY_TARGET == HWY_SCALAR
+#define CDD_HAS_ROWS 0
+#else
+#define CDD_HAS_ROWS 1
+
+template <class T>
+inline constexpr bool kIsDouble = std::is_same_v<T, double>;
+
+// What T's items are summed in: twice as wide, but for double.
+template <class T>
+struct SumTypeOf {
+  using Type = hwy::MakeWide<T>;
+};
+template <>
+struct SumTypeOf<double> {
+  using Type = double;
+};
+template <class T>
+using SumType = typename SumTypeOf<T>::Type;
+
+template <class T>
+HWY_INLINE const T* At(const std::byte* p, std::size_t i) {
+  return reinterpret_cast<const T*>(p) + i;
+}
+template <class T>
+HWY_INLINE T* At(std::byte* p, std::size_t i) {
+  return reinterpret_cast<T*>(p) + i;
 }
 
-template <class T, class Wide>
-HWY_INLINE void MeanIntegers(const T* row0, const T* row1, std::size_t n, T* out) {
-  const hn::ScalableTag<Wide> d;
-  const hn::Rebind<T, decltype(d)> narrow;
-  const std::size_t lanes = hn::Lanes(d);
-  const auto half = hn::Set(d, Wide{2});
-  std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    const auto sum = hn::Add(PairSums(d, row0 + 2 * i), PairSums(d, row1 + 2 * i));
-    hn::StoreU(hn::TruncateTo(narrow, hn::ShiftRight<2>(hn::Add(sum, half))), narrow, out + i);
-  }
-  mean_blocks(row0, row1, i, n, out);
-}
-
-// Sums of four 8-bit items fit 16 bits, of four 16-bit items 32.
-void MeanBytes(const std::uint8_t* row0, const std::uint8_t* row1, std::size_t n, std::uint8_t* out) {
-  MeanIntegers<std::uint8_t, std::uint16_t>(row0, row1, n, out);
-}
-void MeanWords(const std::uint16_t* row0, const std::uint16_t* row1, std::size_t n, std::uint16_t* out) {
-  MeanIntegers<std::uint16_t, std::uint32_t>(row0, row1, n, out);
-}
-
-void MeanFloats(const float* row0, const float* row1, std::size_t n, float* out) {
-  std::size_t i = 0;
-#if HWY_HAVE_FLOAT64
-  const hn::ScalableTag<double> d;
-  const hn::Rebind<float, decltype(d)> df;
-  const hn::RebindToUnsigned<decltype(d)> pairs;
-  const hn::RebindToUnsigned<decltype(df)> bits;
-  const std::size_t lanes = hn::Lanes(d);
-  const auto row_sum = [&](const float* row) HWY_ATTR {
-    const auto v = hn::LoadU(pairs, reinterpret_cast<const std::uint64_t*>(row));
-    const auto even = hn::BitCast(df, hn::TruncateTo(bits, v));
-    const auto odd = hn::BitCast(df, hn::TruncateTo(bits, hn::ShiftRight<32>(v)));
+// Of items i to i + lanes of what comes out, for lanes of D.
+template <class T, bool pairs, class D>
+HWY_INLINE hn::Vec<D> Sums(D d, const std::byte* row, std::size_t i) {
+  if constexpr (kIsDouble<T>) {
+    if constexpr (!pairs) return hn::LoadU(d, At<T>(row, i));
+    hn::Vec<D> even, odd;
+    hn::LoadInterleaved2(d, At<T>(row, 2 * i), even, odd);
+    return hn::Add(even, odd);
+  } else if constexpr (!pairs) {
+    return hn::PromoteTo(d, hn::LoadU(hn::Rebind<T, D>(), At<T>(row, i)));
+  } else if constexpr (hwy::IsFloat<T>()) {
+    const hn::Rebind<T, D> narrow;
+    const hn::RebindToUnsigned<decltype(narrow)> bits;
+    const hn::RebindToUnsigned<D> both;
+    const auto v = hn::LoadU(both, At<hn::TFromD<decltype(both)> >(row, i));
+    const auto even = hn::BitCast(narrow, hn::TruncateTo(bits, v));
+    const auto odd = hn::BitCast(narrow, hn::TruncateTo(bits, hn::ShiftRight<32>(v)));
     return hn::Add(hn::PromoteTo(d, even), hn::PromoteTo(d, odd));
-  };
+  } else {
+    // Two neighbours share a lane: the lower half has its sign moved up and down again.
+    constexpr int kBits = static_cast<int>(8 * sizeof(T));
+    const auto v = hn::LoadU(d, At<hn::TFromD<D> >(row, i));
+    return hn::Add(hn::ShiftRight<kBits>(hn::ShiftLeft<kBits>(v)), hn::ShiftRight<kBits>(v));
+  }
+}
+
+template <class T, class D>
+HWY_INLINE void StoreMeans(D d, hn::Vec<D> sums, unsigned shift, std::byte* out, std::size_t i) {
+  using Sum = hn::TFromD<D>;
+  if constexpr (hwy::IsFloat<T>()) {
+    const auto means = hn::Mul(sums, hn::Set(d, Sum{1} / static_cast<Sum>(1u << shift)));
+    if constexpr (kIsDouble<T>) {
+      hn::StoreU(means, d, At<T>(out, i));
+    } else {
+      const hn::Rebind<T, D> narrow;
+      hn::StoreU(hn::DemoteTo(narrow, means), narrow, At<T>(out, i));
+    }
+  } else {
+    const hn::RebindToUnsigned<D> bits;
+    const hn::Rebind<hwy::MakeUnsigned<T>, D> narrow;
+    const auto half = hn::Set(d, static_cast<Sum>((1u << shift) >> 1));
+    const auto means = hn::ShiftRightSame(hn::Add(sums, half), static_cast<int>(shift));
+    hn::StoreU(hn::TruncateTo(narrow, hn::BitCast(bits, means)), narrow, At<hwy::MakeUnsigned<T> >(out, i));
+  }
+}
+
+// What is left of a row, fewer items than a vector has, is the reference's.
+template <class T>
+RowKernels ReferenceOf(Reduction reduction);
+
+template <class T, bool pairs, bool adds>
+void SumRow(const std::byte* row, std::size_t n, std::byte* held) noexcept {
+  using Sum = SumType<T>;
+  const hn::ScalableTag<Sum> d;
+  const std::size_t lanes = hn::Lanes(d);
+  std::size_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    const auto sum = hn::Add(row_sum(row0 + 2 * i), row_sum(row1 + 2 * i));
-    hn::StoreU(hn::DemoteTo(df, hn::Mul(sum, hn::Set(d, 0.25))), df, out + i);
+    auto sums = Sums<T, pairs>(d, row, i);
+    if constexpr (adds) sums = hn::Add(hn::LoadU(d, At<Sum>(held, i)), sums);
+    hn::StoreU(sums, d, At<Sum>(held, i));
+  }
+  if (i == n) return;
+  const RowKernels rest = ReferenceOf<T>(Reduction::Mean);
+  (adds ? rest.add : rest.begin)[pairs](row + (pairs ? 2 * i : i) * sizeof(T), n - i, held + i * sizeof(Sum));
+}
+
+template <class T>
+void EndMeans(const std::byte* held, std::size_t n, unsigned shift, std::byte* out) noexcept {
+  using Sum = SumType<T>;
+  const hn::ScalableTag<Sum> d;
+  const std::size_t lanes = hn::Lanes(d);
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) StoreMeans<T>(d, hn::LoadU(d, At<Sum>(held, i)), shift, out, i);
+  if (i == n) return;
+  ReferenceOf<T>(Reduction::Mean).end(held + i * sizeof(Sum), n - i, shift, out + i * sizeof(T));
+}
+
+template <class T>
+void MeanOfTwoRows(const std::byte* row0, const std::byte* row1, std::size_t n, std::byte* out) noexcept {
+  const hn::ScalableTag<SumType<T> > d;
+  const std::size_t lanes = hn::Lanes(d);
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    StoreMeans<T>(d, hn::Add(Sums<T, true>(d, row0, i), Sums<T, true>(d, row1, i)), 2, out, i);
+  }
+  if (i == n) return;
+  ReferenceOf<T>(Reduction::Mean)
+      .two_rows(row0 + 2 * i * sizeof(T), row1 + 2 * i * sizeof(T), n - i, out + i * sizeof(T));
+}
+
+template <Reduction reduction, class D>
+HWY_INLINE hn::Vec<D> Better(D, hn::Vec<D> fresh, hn::Vec<D> held) {
+  if constexpr (hwy::IsFloat<hn::TFromD<D> >()) {
+    const auto wins = reduction == Reduction::Min ? hn::Lt(fresh, held) : hn::Lt(held, fresh);
+    return hn::IfThenElse(hn::Or(hn::IsNaN(fresh), wins), fresh, held);
+  } else {
+    return reduction == Reduction::Min ? hn::Min(fresh, held) : hn::Max(fresh, held);
+  }
+}
+
+template <class T, Reduction reduction, bool pairs, bool adds>
+void PickRow(const std::byte* row, std::size_t n, std::byte* held) noexcept {
+  const hn::ScalableTag<T> d;
+  const std::size_t lanes = hn::Lanes(d);
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    hn::Vec<decltype(d)> best;
+    if constexpr (pairs) {
+      hn::Vec<decltype(d)> odd;
+      hn::LoadInterleaved2(d, At<T>(row, 2 * i), best, odd);
+      if constexpr (reduction != Reduction::First) best = Better<reduction>(d, odd, best);
+    } else {
+      best = hn::LoadU(d, At<T>(row, i));
+    }
+    if constexpr (adds) best = Better<reduction>(d, best, hn::LoadU(d, At<T>(held, i)));
+    hn::StoreU(best, d, At<T>(held, i));
+  }
+  if (i == n) return;
+  const RowKernels rest = ReferenceOf<T>(reduction);
+  (adds ? rest.add : rest.begin)[pairs](row + (pairs ? 2 * i : i) * sizeof(T), n - i, held + i * sizeof(T));
+}
+
+template <class T>
+RowKernels ReferenceOf(Reduction reduction) {
+  constexpr bool kSigned = hwy::IsSigned<T>();
+  constexpr Kind kIntegers[2][4] = {{Kind::UInt8, Kind::UInt16, Kind::UInt32, Kind::UInt64},
+                                    {Kind::Int8, Kind::Int16, Kind::Int32, Kind::Int64}};
+  constexpr std::size_t kLog = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
+  constexpr Kind kKind =
+      hwy::IsFloat<T>() ? (sizeof(T) == 4 ? Kind::Float32 : Kind::Float64) : kIntegers[kSigned ? 1 : 0][kLog];
+  return reference::row_kernels(kKind, reduction);
+}
+
+template <class T>
+RowKernels MeanKernels() {
+  RowKernels kernels;
+  kernels.begin[0] = SumRow<T, false, false>;
+  kernels.begin[1] = SumRow<T, true, false>;
+  kernels.add[0] = SumRow<T, false, true>;
+  kernels.add[1] = SumRow<T, true, true>;
+  kernels.end = EndMeans<T>;
+  kernels.two_rows = MeanOfTwoRows<T>;
+  kernels.held_bytes = sizeof(SumType<T>);
+  return kernels;
+}
+
+template <class T, Reduction reduction>
+RowKernels PickKernels() {
+  RowKernels kernels;
+  kernels.begin[0] = PickRow<T, reduction, false, false>;
+  kernels.begin[1] = PickRow<T, reduction, true, false>;
+  if constexpr (reduction != Reduction::First) {
+    kernels.add[0] = PickRow<T, reduction, false, true>;
+    kernels.add[1] = PickRow<T, reduction, true, true>;
+  }
+  kernels.held_bytes = sizeof(T);
+  return kernels;
+}
+
+template <class T>
+RowKernels KernelsOf(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::Mean:
+      if constexpr (sizeof(T) == 8 && !hwy::IsFloat<T>()) return ReferenceOf<T>(reduction);
+      if constexpr (sizeof(T) < 8 || hwy::IsFloat<T>()) return MeanKernels<T>();
+      break;
+    case Reduction::Min:
+      return PickKernels<T, Reduction::Min>();
+    case Reduction::Max:
+      return PickKernels<T, Reduction::Max>();
+    case Reduction::First:
+      return PickKernels<T, Reduction::First>();
+  }
+  return {};
+}
+#endif  // CDD_HAS_ROWS
+
+RowKernels Kernels(Kind kind, Reduction reduction) {
+#if CDD_HAS_ROWS
+  switch (kind) {
+    case Kind::Bool:
+    case Kind::UInt8:
+      return KernelsOf<std::uint8_t>(reduction);
+    case Kind::Int8:
+      return KernelsOf<std::int8_t>(reduction);
+    case Kind::UInt16:
+      return KernelsOf<std::uint16_t>(reduction);
+    case Kind::Int16:
+      return KernelsOf<std::int16_t>(reduction);
+    case Kind::UInt32:
+      return KernelsOf<std::uint32_t>(reduction);
+    case Kind::Int32:
+      return KernelsOf<std::int32_t>(reduction);
+    case Kind::UInt64:
+      return KernelsOf<std::uint64_t>(reduction);
+    case Kind::Int64:
+      return KernelsOf<std::int64_t>(reduction);
+#if HWY_HAVE_FLOAT64
+    case Kind::Float32:
+      return KernelsOf<float>(reduction);
+    case Kind::Float64:
+      return KernelsOf<double>(reduction);
+#endif
+    default:
+      break;
   }
 #endif
-  mean_blocks(row0, row1, i, n, out);
+  return reference::row_kernels(kind, reduction);
 }
+#undef CDD_HAS_ROWS
 
 }  // namespace HWY_NAMESPACE
 }  // namespace cdd::simd
@@ -104,34 +259,11 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace cdd::simd {
 
-HWY_EXPORT(MeanBytes);
-HWY_EXPORT(MeanWords);
-HWY_EXPORT(MeanFloats);
+HWY_EXPORT(Kernels);
 
-void mean_2x2(const std::uint8_t* row0, const std::uint8_t* row1, std::size_t n, std::uint8_t* out) noexcept {
-  HWY_DYNAMIC_DISPATCH(MeanBytes)(row0, row1, n, out);
-}
-void mean_2x2(const std::uint16_t* row0, const std::uint16_t* row1, std::size_t n,
-              std::uint16_t* out) noexcept {
-  HWY_DYNAMIC_DISPATCH(MeanWords)(row0, row1, n, out);
-}
-void mean_2x2(const float* row0, const float* row1, std::size_t n, float* out) noexcept {
-  HWY_DYNAMIC_DISPATCH(MeanFloats)(row0, row1, n, out);
+RowKernels row_kernels(Kind kind, Reduction reduction) noexcept {
+  return HWY_DYNAMIC_DISPATCH(Kernels)(kind, reduction);
 }
 
-namespace reference {
-
-void mean_2x2(const std::uint8_t* row0, const std::uint8_t* row1, std::size_t n, std::uint8_t* out) noexcept {
-  mean_blocks(row0, row1, 0, n, out);
-}
-void mean_2x2(const std::uint16_t* row0, const std::uint16_t* row1, std::size_t n,
-              std::uint16_t* out) noexcept {
-  mean_blocks(row0, row1, 0, n, out);
-}
-void mean_2x2(const float* row0, const float* row1, std::size_t n, float* out) noexcept {
-  mean_blocks(row0, row1, 0, n, out);
-}
-
-}  // namespace reference
 }  // namespace cdd::simd
 #endif  // HWY_ONCE
