@@ -54,12 +54,14 @@ def book() -> np.ndarray:
     return next(array for _, array in arrays("lob", ROWS))[:ROWS]
 
 
-def windows_per_second(batches: Iterator[Any], count: int) -> float:
+def speed(batches: Iterator[Any], count: int) -> tuple[float, float]:
+    """Windows a second, and CPU seconds of this process for a window."""
     next(batches)  # processes and threads are there
-    since = time.perf_counter()
+    since, cpu = time.perf_counter(), time.process_time()
     for _ in range(count):
         next(batches)
-    return count * BATCH / (time.perf_counter() - since)
+    windows = count * BATCH
+    return windows / (time.perf_counter() - since), (time.process_time() - cpu) / windows
 
 
 def ways(folder: Path) -> dict[str, tuple[Batches, int]]:
@@ -72,6 +74,10 @@ def ways(folder: Path) -> dict[str, tuple[Batches, int]]:
         for numbers in cdd.windows.Order(len(windows), BATCH, seed=1).epoch(0):
             yield reader.read_windows(numbers, WINDOW, out)
 
+    def part() -> Iterator[Any]:
+        for numbers in cdd.windows.Order(len(windows), BATCH, seed=1).epoch(0):
+            yield reader.read_windows(numbers, WINDOW, levels=slice(20, 30), features=slice(2))
+
     def by_dataloader(dataset: Any, workers: int, **options: Any) -> Batches:
         return lambda: iter(DataLoader(dataset, BATCH, shuffle=True, num_workers=workers, **options))
 
@@ -82,6 +88,7 @@ def ways(folder: Path) -> dict[str, tuple[Batches, int]]:
     return {
         "loader": (lambda: iter(cdd.torch.Loader(windows, BATCH, seed=1)), 60),
         "bare": (bare, 60),
+        "10 levels x 2 features": (part, 60),
         "memmap": (by_dataloader(memmap, 0), 60),
         "memmap2": (by_dataloader(memmap, 2), 40),
         "zarr": (by_dataloader(in_zarr, 0), 2),
@@ -89,7 +96,8 @@ def ways(folder: Path) -> dict[str, tuple[Batches, int]]:
     }
 
 
-def speeds() -> dict[str, float]:
+def speeds() -> tuple[dict[str, float], dict[str, float]]:
+    """Windows a second and CPU seconds of a window, by way."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         array = book()
@@ -97,11 +105,14 @@ def speeds() -> dict[str, float]:
         np.save(folder / "b.npy", array)
         shape = (256, *array.shape[1:])
         zarr.create_array(folder / "b.zarr", shape=array.shape, chunks=shape, dtype=array.dtype)[:] = array
-        found: dict[str, list[float]] = {}
+        found: dict[str, list[tuple[float, float]]] = {}
         for _ in range(ROUNDS):
             for way, (begin, count) in ways(folder).items():
-                found.setdefault(way, []).append(windows_per_second(begin(), count))
-        return {way: statistics.median(rates) for way, rates in found.items()}
+                found.setdefault(way, []).append(speed(begin(), count))
+        return (
+            {way: statistics.median(rate for rate, _ in each) for way, each in found.items()},
+            {way: statistics.median(cpu for _, cpu in each) for way, each in found.items()},
+        )
 
 
 def first_batch() -> tuple[float, float, float]:
@@ -129,7 +140,7 @@ def measure() -> Iterator[Goal]:
     yield Goal("first batch of 10^9 windows", milliseconds, "ms", at_most=50)
     yield Goal("memory until then", megabytes, "MB", at_most=10)
     yield Goal("state_dict(), JSON and pickle", state, "bytes", at_most=200)
-    found = speeds()
+    found, cpu = speeds()
     loader = found["loader"]
     yield Goal(
         "Loader / DataLoader over np.memmap, 0 workers",
@@ -141,3 +152,8 @@ def measure() -> Iterator[Goal]:
     yield Goal("Loader / DataLoader over np.memmap, 2 workers", loader / found["memmap2"], "x", at_least=4)
     yield Goal("Loader / DataLoader over zarr 3", loader / found["zarr"], "x", at_least=50)
     yield Goal("Loader / bare loop of read_windows(out=)", loader / found["bare"], "x", at_least=0.7)
+    microseconds = {way: seconds * 1e6 for way, seconds in cpu.items() if way != "memmap2"}
+    by_cpu = cpu["dataset"] / cpu["memmap"]
+    yield Goal("CPU of dataset() / memmap in DataLoader", by_cpu, "x", at_most=0.8, others=microseconds)
+    of_part = cpu["10 levels x 2 features"] / cpu["bare"]
+    yield Goal("CPU of 10 levels x 2 features / whole rows", of_part, "x", at_most=0.85)

@@ -1,6 +1,7 @@
 """Windows: which windows there are, and reading many of them at once."""
 
 import copy
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self, overload
 
@@ -15,6 +16,7 @@ from cdd.windows import runs
 from cdd.windows.members import ALONE, Arrays, Group, Stores, group_of
 
 _OUTSIDE = "window {} is not one of {}"
+_of_thread = threading.local()
 
 
 class Batch(list[Any]):
@@ -258,7 +260,8 @@ class Windows(Sequence[Any]):
                 targets[name] = np.empty((*lead, *field.shape), buffer_dtype(field.dtype))
         for number in np.unique(groups).tolist():
             places = np.flatnonzero(groups == number)
-            for name, block in self._groups[number].read(starts[places], self._rows, {}).items():
+            between = {name: _scratch(name, target, len(places)) for name, target in targets.items()}
+            for name, block in self._groups[number].read(starts[places], self._rows, between).items():
                 targets[name][places] = block.view(targets[name].dtype)
         return {
             name: buffers[name] if name in buffers else target.view(self._fields[name].dtype)
@@ -289,6 +292,16 @@ class Windows(Sequence[Any]):
         run = np.searchsorted(self._run_end, numbers, "right")
         starts = self._run_first[run] + (numbers - self._run_window[run]) * self._step
         return self._run_group[run], starts
+
+
+def _scratch(name: str, like: Array, count: int) -> Array:
+    """Memory of this thread for `count` entries of an array like this one: allocating and freeing it for each
+    group would cost more in page faults than reading does."""
+    needed = count * like[:1].nbytes
+    held: dict[str, Array] = _of_thread.__dict__
+    if name not in held or held[name].nbytes < needed:
+        held[name] = np.empty(needed, np.uint8)
+    return held[name][:needed].view(like.dtype).reshape(count, *like.shape[1:])
 
 
 def _raw(block: Any) -> Any:
