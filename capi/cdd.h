@@ -201,6 +201,55 @@ CDD_API cdd_status cdd_queue_append(cdd_queue* queue, cdd_writer* writer, const 
 CDD_API cdd_status cdd_queue_flush(cdd_queue* queue, cdd_writer* writer, void* user, uint64_t* ticket,
                                    cdd_error* error);
 
+/* Packed rows of version 1 (docs/packed.md), read in place. A view is a struct of the caller's over bytes of
+ * his: nothing is allocated, nothing is to be closed, and bytes stay as long as it is used. What version 2 has
+ * in blocks is no view: CDD_UNSUPPORTED. Errors have the row, its field and the offset. */
+typedef struct cdd_packed {
+  uint32_t struct_size;
+  uint32_t version;
+  const void* bytes;
+  uint64_t size, rows;
+  uint32_t fields; /* of each row; row 0 of packed CSV has the names */
+  uint32_t reserved;
+} cdd_packed;
+typedef struct cdd_field { /* UTF-8 without a 0 at its end, in the bytes of the view */
+  const char* text;
+  size_t bytes;
+} cdd_field;
+enum { CDD_PACKED_HEADER, CDD_PACKED_BOUNDS, CDD_PACKED_FULL, CDD_PACKED_UTF8 }; /* what opening looks at */
+/* With CDD_PACKED_HEADER opening takes the same time whatever the size; offsets are checked when they are used
+ * in any case. */
+CDD_API cdd_status cdd_packed_open(const void* bytes, size_t size, uint32_t check, cdd_packed* out,
+                                   cdd_error* error);
+/* All fields of a row into out[0, fields), which has at least as many places as a row has fields. */
+CDD_API cdd_status cdd_packed_row(const cdd_packed* packed, uint64_t row, cdd_field* out, size_t fields,
+                                  cdd_error* error);
+CDD_API cdd_status cdd_packed_field(const cdd_packed* packed, uint64_t row, uint32_t field, cdd_field* out,
+                                    cdd_error* error);
+
+enum { CDD_RAGGED_ERROR, CDD_RAGGED_PAD, CDD_RAGGED_SKIP };
+enum { CDD_BLANK_SKIP, CDD_BLANK_FIELD, CDD_BLANK_ERROR };
+typedef struct cdd_csv_options { /* docs/csv.md says what each does */
+  uint32_t struct_size;
+  uint8_t delimiter, quote; /* 0: comma, double quote */
+  uint8_t comment;          /* 0: none */
+  uint8_t no_quotes;        /* 1: quotes are text */
+  uint8_t lenient;          /* 1: quotes out of place are read as Python's csv module does */
+  uint8_t any_bytes;        /* 1: text need not be UTF-8 */
+  uint16_t reserved;
+  uint32_t ragged, blank; /* CDD_RAGGED_*, CDD_BLANK_* */
+  uint64_t skip_lines;
+  const uint32_t* columns; /* numbers of those that are wanted, in this order; NULL: all */
+  size_t ncolumns;
+  uint64_t max_row_bytes; /* 0: 2^30 */
+  uint32_t max_columns;   /* 0: 65536 */
+  uint32_t reserved2;
+} cdd_csv_options;
+/* CSV text as packed rows into out[0, out_bytes). *used gets how many bytes they take, also where that is more
+ * than out_bytes: CDD_LIMIT then, and CDD_OK where out is NULL, which asks for the size. `view` may be NULL. */
+CDD_API cdd_status cdd_csv_pack(const void* text, size_t text_bytes, const cdd_csv_options* options, void* out,
+                                size_t out_bytes, uint64_t* used, cdd_packed* view, cdd_error* error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "core/base/text.h"
+#include "core/packed/column_run.h"
 #include "core/packed/convert.h"
 #include "core/packed/csv_plan.h"
 #include "core/threads/for_each.h"
@@ -15,27 +16,8 @@ namespace {
 
 using ull = unsigned long long;
 
-// What one part of the text gives of one column beside its items.
-struct PartColumn {
-  std::vector<std::byte> text;
-  std::vector<std::uint64_t> nulls;
-  TypeMask accepted = kAllTypes;  // by the rows that were not of the column's type
-  bool failed = false;
-};
-
-struct Part {
-  Bytes text;
-  CsvProgress progress;  // rows: of this text before the part
-  std::vector<PartColumn> columns;
-};
-
-struct Settled {
-  Type type = Type::Text;
-  bool found = false;  // not given
-  bool exact = false;
-  TypeMask mask = kAllTypes;
-  bool wanted = true;  // to be read in this turn
-};
+constexpr std::size_t kSamples = 8;
+constexpr std::size_t kSampleBytes = 16 << 10;
 
 Type first_of(TypeMask mask) noexcept { return static_cast<Type>(std::countr_zero(mask)); }
 
@@ -62,16 +44,13 @@ class Reading {
   Columns read(Bytes text, bool last);
 
  private:
-  bool find_parts(Bytes text, bool last);
+  bool find_runs(Bytes text, bool last);
   void settle_first_types();
+  void look_at(Bytes sample);
   void allocate();
-  void read_part(Part& part);
-  void read_block(Part& part, const CsvBlock& block, std::uint64_t row);
-  void add_text(Column& column, PartColumn& to, const CellRun& run, std::uint64_t row);
-  [[noreturn]] void refuse(const Part& part, const CsvBlock& block, std::size_t row,
-                           std::uint32_t column) const;
   bool widen();
   void finish();
+  void finish_column(std::size_t c);
   std::uint32_t columns() const noexcept {
     return options_.columns.empty() ? state_.progress.columns
                                     : static_cast<std::uint32_t>(options_.columns.size());
@@ -81,13 +60,14 @@ class Reading {
   const std::vector<WantedType>& given_;
   const std::vector<TypeMask>& masks_;
   ColumnsState& state_;
-  std::vector<Part> parts_;
-  std::vector<Settled> settled_;
+  std::vector<ColumnRun> runs_;
+  std::vector<Bytes> samples_;  // begin with a row each
+  std::vector<SettledType> settled_;
   Columns result_;
 };
 
-// Parts of whole rows, and how many rows each has. False where there are none.
-bool Reading::find_parts(Bytes text, bool last) {
+// Runs of whole rows, and how many rows each has. False where there are none.
+bool Reading::find_runs(Bytes text, bool last) {
   const std::size_t end = last ? text.size() : whole_rows_end(options_, text);
   if (end != simd::kCsvNone && options_.plain()) {
     const Bytes whole = text.first(end);
@@ -96,15 +76,23 @@ bool Reading::find_parts(Bytes text, bool last) {
                                plan->columns == state_.progress.columns);
     if (fits) {
       if (plan->columns != 0) state_.progress.columns = plan->columns;
-      for (std::size_t p = 0; p + 1 < plan->cuts.size(); ++p) {
-        const CsvCut& cut = plan->cuts[p];
-        Part& part = parts_.emplace_back();
-        part.text = whole.subspan(cut.at, plan->cuts[p + 1].at - cut.at);
-        part.progress.rows = cut.before.rows;
-        part.progress.lines = state_.progress.lines + cut.before.rows;
-        part.progress.text_offset = state_.progress.text_offset + cut.at;
-        part.progress.columns = state_.progress.columns;
+      // One run a thread and some more, so that no thread waits long for the last.
+      const std::size_t parts = plan->cuts.size() - 1;
+      const std::size_t runs = threads() == 1 ? 1 : std::min<std::size_t>(parts, 8 * threads());
+      for (std::size_t p = 0; p < runs; ++p) {
+        const CsvCut& cut = plan->cuts[p * parts / runs];
+        const CsvCut& next = plan->cuts[(p + 1) * parts / runs];
+        ColumnRun& run = runs_.emplace_back();
+        run.text = whole.subspan(cut.at, next.at - cut.at);
+        run.readable = text.size() - cut.at;
+        run.by_ends = true;
+        run.progress.rows = cut.before.rows;
+        run.progress.lines = state_.progress.lines + cut.before.rows;
+        run.progress.text_offset = state_.progress.text_offset + cut.at;
+        run.progress.columns = state_.progress.columns;
       }
+      const std::size_t samples = std::min<std::size_t>(parts, kSamples);
+      for (std::size_t k = 0; k < samples; ++k) samples_.push_back(whole.subspan(plan->cuts[k * parts / samples].at));
       result_.rows = plan->cuts.back().before.rows;
       result_.consumed = end;
       return result_.rows > 0;
@@ -116,42 +104,51 @@ bool Reading::find_parts(Bytes text, bool last) {
   CsvRows rows(options_, text, last, counted);
   for (CsvBlock block; rows.next(&block);) {
   }
-  Part& part = parts_.emplace_back();
-  part.text = text.first(rows.consumed());
-  part.progress = state_.progress;
-  part.progress.rows = 0;
+  ColumnRun& run = runs_.emplace_back();
+  run.text = text.first(rows.consumed());
+  run.progress = state_.progress;
+  run.progress.rows = 0;
+  samples_.push_back(run.text);
   result_.rows = counted.rows;
   result_.consumed = rows.consumed();
   state_.progress.columns = counted.columns;
   return result_.rows > 0;
 }
 
-// By the first rows; what the others are decides.
+// By some rows; what the others are decides.
 void Reading::settle_first_types() {
   if (!given_.empty() && given_.size() != columns()) {
     fail(ErrorCode::InvalidArgument, "%zu types are given for %u columns", given_.size(), columns());
   }
   settled_.resize(columns());
-  CsvProgress progress = parts_.front().progress;
-  const Bytes text = parts_.front().text;
-  CsvRows rows(options_, text.first(std::min<std::size_t>(text.size(), 64 << 10)), text.size() <= 64 << 10,
-               progress);
-  CsvBlock block;
-  const bool has_rows = rows.next(&block);
   for (std::uint32_t c = 0; c < columns(); ++c) {
-    Settled& settled = settled_[c];
+    SettledType& settled = settled_[c];
     const WantedType given = given_.empty() ? WantedType{} : given_[c];
     settled.type = given.type;
     settled.exact = given.exact;
     if (settled.type != Type::Auto) continue;
     settled.found = settled.exact = true;
     if (c < masks_.size()) settled.mask = (masks_[c] | mask_of(Type::Text)) & kAllTypes;
-    const std::size_t sample = has_rows ? std::min<std::size_t>(block.rows, 100) : 0;
-    for (std::size_t r = 0; r < sample; ++r) {
+  }
+  for (const Bytes sample : samples_) look_at(sample);
+  for (SettledType& settled : settled_) {
+    if (settled.found) settled.type = first_of(settled.mask);
+  }
+}
+
+void Reading::look_at(Bytes sample) {
+  CsvProgress progress = runs_.front().progress;
+  const bool last = sample.size() <= kSampleBytes;
+  CsvRows rows(options_, last ? sample : sample.first(kSampleBytes), last, progress);
+  CsvBlock block;
+  if (!rows.next(&block)) return;
+  const std::size_t count = std::min<std::size_t>(block.rows, 100);
+  for (std::uint32_t c = 0; c < columns(); ++c) {
+    if (!settled_[c].found) continue;
+    for (std::size_t r = 0; r < count; ++r) {
       const simd::CsvCell& cell = block.cells[r * block.columns + c];
-      settled.mask &= accepted_types({cell.data, cell.bytes});
+      settled_[c].mask &= accepted_types({cell.data, cell.bytes});
     }
-    settled.type = first_of(settled.mask);
   }
 }
 
@@ -166,69 +163,7 @@ void Reading::allocate() {
     column.type = settled_[c].type;
     const bool is_text = column.type == Type::Text;
     column.values = Pages(is_text ? (rows + 1) * 8 : rows * item_bytes(column.type));
-    for (Part& part : parts_) part.columns[c] = {};
-  }
-}
-
-void Reading::add_text(Column& column, PartColumn& to, const CellRun& run, std::uint64_t row) {
-  std::byte* offsets = column.values.data() + 8 * (row + 1);
-  const simd::CsvCell* cell = run.cells;
-  std::size_t bytes = 0;
-  for (std::size_t r = 0; r < run.rows; ++r, cell += run.stride) bytes += cell->bytes;
-  std::size_t at = to.text.size();
-  to.text.resize(at + bytes);
-  cell = run.cells;
-  for (std::size_t r = 0; r < run.rows; ++r, cell += run.stride) {
-    if (cell->bytes != 0) std::memcpy(to.text.data() + at, cell->data, cell->bytes);
-    at += cell->bytes;
-    store<std::int64_t>(offsets + 8 * r, static_cast<std::int64_t>(at));
-  }
-}
-
-void Reading::refuse(const Part& part, const CsvBlock& block, std::size_t row, std::uint32_t column) const {
-  const simd::CsvCell& cell = block.cells[row * block.columns + column];
-  const std::uint64_t number = state_.progress.lines + block.first_row + row;
-  const std::uint32_t field = options_.columns.empty() ? column : options_.columns[column];
-  std::uint64_t offset = part.progress.text_offset + block.begin;
-  if (cell.data >= part.text.data() && cell.data < part.text.data() + part.text.size()) {
-    offset = part.progress.text_offset + static_cast<std::uint64_t>(cell.data - part.text.data());
-  }
-  const int shown = static_cast<int>(std::min<std::uint32_t>(cell.bytes, 40));
-  fail_at({Place::Kind::Row, number, field, offset}, ErrorCode::Corrupt,
-          "row %llu, field %u at 0x%llx: \"%.*s\"%s is no %s", static_cast<ull>(number), field,
-          static_cast<ull>(offset), shown, reinterpret_cast<const char*>(cell.data),
-          cell.bytes > 40 ? "..." : "", type_name(settled_[column].type));
-}
-
-void Reading::read_block(Part& part, const CsvBlock& block, std::uint64_t row) {
-  for (std::uint32_t c = 0; c < block.columns; ++c) {
-    const Settled& settled = settled_[c];
-    PartColumn& to = part.columns[c];
-    if (!settled.wanted || to.failed) continue;
-    Column& column = result_.columns[c];
-    const CellRun run{block.cells + c, block.rows, block.columns};
-    if (settled.type == Type::Text) {
-      add_text(column, to, run, row);
-      continue;
-    }
-    std::byte* const items = column.values.data() + row * item_bytes(settled.type);
-    const std::size_t done = convert(settled.type, settled.exact, run, items, row, to.nulls);
-    if (done == block.rows) continue;
-    if (!settled.found) refuse(part, block, done, c);
-    const simd::CsvCell& cell = block.cells[done * block.columns + c];
-    to.failed = true;
-    to.accepted = accepted_types({cell.data, cell.bytes});
-  }
-}
-
-void Reading::read_part(Part& part) {
-  CsvProgress progress = part.progress;
-  CsvRows rows(options_, part.text, true, progress);
-  for (CsvBlock block; rows.next(&block);) {
-    if (block.first_row + block.rows > result_.rows || block.columns != columns()) {
-      fail(ErrorCode::Corrupt, "the text changed while it was read");
-    }
-    read_block(part, block, block.first_row);
+    for (ColumnRun& run : runs_) run.columns[c] = {};
   }
 }
 
@@ -236,12 +171,12 @@ void Reading::read_part(Part& part) {
 bool Reading::widen() {
   bool again = false;
   for (std::uint32_t c = 0; c < columns(); ++c) {
-    Settled& settled = settled_[c];
+    SettledType& settled = settled_[c];
     bool failed = false;
-    for (const Part& part : parts_) {
-      if (!settled.wanted || !part.columns[c].failed) continue;
+    for (const ColumnRun& run : runs_) {
+      if (!settled.wanted || !run.columns[c].failed) continue;
       failed = true;
-      settled.mask &= part.columns[c].accepted;
+      settled.mask &= run.columns[c].accepted;
     }
     settled.wanted = failed;
     if (!failed) continue;
@@ -252,43 +187,50 @@ bool Reading::widen() {
   return again;
 }
 
-// Parts' texts one after the other, and nulls as a byte a row.
+// Runs' texts one after the other, and nulls as a byte a row.
 void Reading::finish() {
+  for_each(columns(), [&](std::size_t c) { finish_column(c); });
+}
+
+void Reading::finish_column(std::size_t c) {
   const auto rows = static_cast<std::size_t>(result_.rows);
-  for_each(columns(), [&](std::size_t c) {
-    Column& column = result_.columns[c];
-    for (const Part& part : parts_) column.nulls += part.columns[c].nulls.size();
+  Column& column = result_.columns[c];
+  for (const ColumnRun& run : runs_) column.nulls += run.columns[c].nulls.size();
+  column.mask = settled_[c].mask;
+  if (column.nulls == rows && settled_[c].found && column.type != Type::Text) {  // nothing says what it is
+    column = {};
     column.mask = settled_[c].mask;
-    if (column.nulls == rows && settled_[c].found && column.type != Type::Text) {  // nothing says what it is
-      column = {};
-      column.mask = settled_[c].mask;
-      column.values = Pages((rows + 1) * 8);
-      std::memset(column.values.data(), 0, (rows + 1) * 8);
-      return;
+    column.values = Pages((rows + 1) * 8);
+    std::memset(column.values.data(), 0, (rows + 1) * 8);
+    return;
+  }
+  if (column.nulls > 0) {
+    column.valid = Pages(rows);
+    std::memset(column.valid.data(), 1, rows);
+    for (const ColumnRun& run : runs_) {
+      for (const std::uint64_t row : run.columns[c].nulls) column.valid.data()[row] = std::byte{0};
     }
-    if (column.nulls > 0) {
-      column.valid = Pages(rows);
-      std::memset(column.valid.data(), 1, rows);
-      for (const Part& part : parts_) {
-        for (const std::uint64_t row : part.columns[c].nulls) column.valid.data()[row] = std::byte{0};
-      }
+  }
+  if (column.type != Type::Text) return;
+  std::byte* const offsets = column.values.data();
+  store<std::int64_t>(offsets, 0);
+  if (runs_.size() == 1) {
+    column.text = std::move(runs_[0].columns[c].text);
+    column.text_bytes = runs_[0].columns[c].text_bytes;
+    return;
+  }
+  for (const ColumnRun& run : runs_) column.text_bytes += run.columns[c].text_bytes;
+  column.text = Pages(static_cast<std::size_t>(column.text_bytes));
+  std::int64_t base = 0;
+  for (std::size_t p = 0; p < runs_.size(); ++p) {
+    const RunColumn& from = runs_[p].columns[c];
+    if (from.text_bytes != 0) std::memcpy(column.text.data() + base, from.text.data(), from.text_bytes);
+    const std::uint64_t end = p + 1 < runs_.size() ? runs_[p + 1].progress.rows : result_.rows;
+    for (std::uint64_t r = runs_[p].progress.rows; base != 0 && r < end; ++r) {
+      store<std::int64_t>(offsets + 8 * (r + 1), load<std::int64_t>(offsets + 8 * (r + 1)) + base);
     }
-    if (column.type != Type::Text) return;
-    for (const Part& part : parts_) column.text_bytes += part.columns[c].text.size();
-    column.text = Pages(static_cast<std::size_t>(column.text_bytes));
-    std::byte* const offsets = column.values.data();
-    store<std::int64_t>(offsets, 0);
-    std::int64_t base = 0;
-    for (std::size_t p = 0; p < parts_.size(); ++p) {
-      const std::vector<std::byte>& text = parts_[p].columns[c].text;
-      if (!text.empty()) std::memcpy(column.text.data() + base, text.data(), text.size());
-      const std::uint64_t end = p + 1 < parts_.size() ? parts_[p + 1].progress.rows : result_.rows;
-      for (std::uint64_t r = parts_[p].progress.rows; base != 0 && r < end; ++r) {
-        store<std::int64_t>(offsets + 8 * (r + 1), load<std::int64_t>(offsets + 8 * (r + 1)) + base);
-      }
-      base += static_cast<std::int64_t>(text.size());
-    }
-  });
+    base += static_cast<std::int64_t>(from.text_bytes);
+  }
 }
 
 Columns Reading::read(Bytes text, bool last) {
@@ -297,7 +239,7 @@ Columns Reading::read(Bytes text, bool last) {
     begun = begin_csv(options_, text, last, state_, &result_.names);
     if (begun == simd::kCsvNone) return std::move(result_);
   }
-  if (find_parts(text.subspan(begun), last)) {
+  if (find_runs(text.subspan(begun), last)) {
     settle_first_types();
   } else {
     settled_.resize(columns());
@@ -307,11 +249,13 @@ Columns Reading::read(Bytes text, bool last) {
     }
   }
   result_.columns.resize(columns());
-  for (Part& part : parts_) part.columns.resize(columns());
+  for (ColumnRun& run : runs_) run.columns.resize(columns());
   if (result_.rows > 0) {
     do {
       allocate();
-      for_each(parts_.size(), [&](std::size_t p) { read_part(parts_[p]); });
+      for_each(runs_.size(), [&](std::size_t p) {
+        read_run(options_, settled_, state_.progress.lines, runs_[p], &result_);
+      });
     } while (widen());
     finish();
   } else {
@@ -339,10 +283,20 @@ std::size_t begin_csv(const CsvOptions& options, Bytes text, bool last, ColumnsS
     return at;
   };
   if (!state.header) return begun(begin);
-  std::vector<std::byte> memory(text.size() - begin);
-  std::byte* arena = memory.data();
+  // In a window that grows: a text has more bytes than its first row.
+  std::vector<std::byte> memory;
   MachineRow row;
-  const Machine read = read_csv_row(options, text, begin, last, arena, 0, state.progress.text_offset, &row);
+  Machine read = Machine::Unfinished;
+  for (std::size_t window = 4096; read == Machine::Unfinished; window *= 4) {
+    const std::size_t bytes = std::min(window, text.size() - begin);
+    const bool whole = bytes == text.size() - begin;
+    memory.resize(bytes);
+    std::byte* arena = memory.data();
+    read = read_csv_row(options, text.first(begin + bytes), begin, whole && last, arena, 0,
+                        state.progress.text_offset, &row);
+    if (read == Machine::End && !whole) read = Machine::Unfinished;
+    if (whole) break;
+  }
   if (read == Machine::Unfinished) return simd::kCsvNone;
   if (read == Machine::End) return last ? begun(text.size()) : simd::kCsvNone;
   if (row.cells.size() > options.max_columns) {

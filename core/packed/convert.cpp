@@ -1,7 +1,11 @@
 #include "core/packed/convert.h"
 
+#include <limits>
+#include <numeric>
+
 #include "core/base/text.h"
 #include "core/base/time_text.h"
+#include "core/simd/csv/numbers.h"
 
 namespace cdd::packed {
 namespace {
@@ -39,7 +43,13 @@ bool is_found_float(std::string_view text, double value) noexcept {
          static_cast<std::int64_t>(value) == exact;
 }
 
+// Which kernel takes the most usual fields of a type.
+enum class Kernel { None, Integers, Decimals };
+
 struct AsBool {
+  static constexpr Kernel kKernel = Kernel::None;
+  static constexpr bool kMinus = false;
+  static constexpr std::int64_t kUnit = 1;
   using Item = std::uint8_t;
   static bool parse(std::string_view text, bool, Item* out) noexcept {
     bool value = false;
@@ -49,29 +59,44 @@ struct AsBool {
   }
 };
 struct AsInt64 {
+  static constexpr Kernel kKernel = Kernel::Integers;
+  static constexpr bool kMinus = true;
+  static constexpr std::int64_t kUnit = 1;
   using Item = std::int64_t;
   static bool parse(std::string_view text, bool found, Item* out) noexcept {
     return parse_int64(text, out) && (!found || is_found_int(text));
   }
 };
 struct AsUInt64 {
+  static constexpr Kernel kKernel = Kernel::Integers;
+  static constexpr bool kMinus = false;
+  static constexpr std::int64_t kUnit = 1;
   using Item = std::uint64_t;
   static bool parse(std::string_view text, bool found, Item* out) noexcept {
     return parse_uint64(text, out) && (!found || is_found_int(text));
   }
 };
 struct AsFloat64 {
+  static constexpr Kernel kKernel = Kernel::Decimals;
+  static constexpr bool kMinus = true;
+  static constexpr std::int64_t kUnit = 1;
   using Item = double;
   static bool parse(std::string_view text, bool found, Item* out) noexcept {
     return parse_float64(text, out) && (!found || is_found_float(text, *out));
   }
 };
 struct AsTime {
+  static constexpr Kernel kKernel = Kernel::None;
+  static constexpr bool kMinus = false;
+  static constexpr std::int64_t kUnit = 1;
   using Item = std::int64_t;
   static bool parse(std::string_view text, bool, Item* out) noexcept { return parse_time_ns(text, out); }
 };
-template <std::int64_t kUnit>
+template <std::int64_t kUnitNs>
 struct AsEpoch {
+  static constexpr Kernel kKernel = Kernel::Integers;
+  static constexpr bool kMinus = true;
+  static constexpr std::int64_t kUnit = kUnitNs;
   using Item = std::int64_t;
   static bool parse(std::string_view text, bool, Item* out) noexcept {
     return parse_epoch_ns(text, kUnit, out);
@@ -79,19 +104,110 @@ struct AsEpoch {
 };
 
 template <class As>
-std::size_t convert_as(bool found, const CellRun& run, std::byte* items, std::uint64_t first_row,
-                       std::vector<std::uint64_t>& nulls) {
-  const simd::CsvCell* cell = run.cells;
-  for (std::size_t r = 0; r < run.rows; ++r, cell += run.stride) {
-    typename As::Item item{};
-    if (cell->bytes == 0) {
-      nulls.push_back(first_row + r);
-    } else if (!As::parse(text_of(*cell), found, &item)) {
-      return r;
+bool parse_item(std::string_view text, bool found, std::byte* item, bool* null) noexcept {
+  typename As::Item value{};
+  *null = text.empty();
+  if (!*null && !As::parse(text, found, &value)) return false;
+  store<typename As::Item>(item, value);
+  return true;
+}
+
+struct ConvertCells {
+  const CellRun& run;
+  bool found;
+  std::byte* items;
+  std::uint64_t first_row;
+  std::vector<std::uint64_t>& nulls;
+
+  template <class As>
+  std::size_t as() const {
+    const simd::CsvCell* cell = run.cells;
+    for (std::size_t r = 0; r < run.rows; ++r, cell += run.stride) {
+      bool null = false;
+      if (!parse_item<As>(text_of(*cell), found, items + r * sizeof(typename As::Item), &null)) return r;
+      if (null) nulls.push_back(first_row + r);
     }
-    store<typename As::Item>(items + r * sizeof item, item);
+    return run.rows;
   }
-  return run.rows;
+};
+
+// Rows that are not numbers of a simple form, one at a time; of the others, items that the kernels gave.
+struct ConvertFields {
+  const FieldRun& run;
+  bool found;
+  std::byte* items;
+  std::uint64_t first_row;
+  std::vector<std::uint64_t>& nulls;
+
+  template <class As>
+  std::size_t as() const {
+    const simd::CsvNumbers numbers{run.column, As::kMinus, found};
+    std::size_t left = run.column.rows;
+    if (!run.ahead || As::kKernel == Kernel::None) {
+      std::iota(run.left, run.left + left, 0);
+    } else if (As::kKernel == Kernel::Decimals) {
+      left = simd::parse_csv_decimals(numbers, items, run.left);
+    } else {
+      left = simd::parse_csv_integers(numbers, items, run.left);
+    }
+    if (As::kUnit != 1) return scale<As>(left);
+    for (std::size_t k = 0; k < left; ++k) {
+      if (!parse<As>(run.left[k])) return run.left[k];
+    }
+    return run.column.rows;
+  }
+
+  template <class As>
+  bool parse(std::size_t row) const {
+    bool null = false;
+    if (!parse_item<As>(run.field(row), found, items + row * sizeof(typename As::Item), &null)) return false;
+    if (null) nulls.push_back(first_row + row);
+    return true;
+  }
+
+  // Nanoseconds of a larger unit.
+  template <class As>
+  std::size_t scale(std::size_t left) const {
+    constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / As::kUnit;
+    std::size_t k = 0;
+    for (std::size_t r = 0; r < run.column.rows; ++r) {
+      const bool skipped = k < left && run.left[k] == r;
+      k += skipped;
+      const std::int64_t item = skipped ? 0 : load<std::int64_t>(items + 8 * r);
+      if (!skipped && item <= kMost && item >= -kMost) {
+        store<std::int64_t>(items + 8 * r, item * As::kUnit);
+      } else if (!parse<As>(r)) {
+        return r;
+      }
+    }
+    return run.column.rows;
+  }
+};
+
+template <class Convert>
+std::size_t convert_as(Type type, const Convert& convert) {
+  switch (type) {
+    case Type::Bool:
+      return convert.template as<AsBool>();
+    case Type::Int64:
+      return convert.template as<AsInt64>();
+    case Type::UInt64:
+      return convert.template as<AsUInt64>();
+    case Type::Float64:
+      return convert.template as<AsFloat64>();
+    case Type::Time:
+      return convert.template as<AsTime>();
+    case Type::EpochS:
+      return convert.template as<AsEpoch<1'000'000'000>>();
+    case Type::EpochMs:
+      return convert.template as<AsEpoch<1'000'000>>();
+    case Type::EpochUs:
+      return convert.template as<AsEpoch<1'000>>();
+    case Type::EpochNs:
+      return convert.template as<AsEpoch<1>>();
+    default:
+      return 0;
+  }
 }
 
 }  // namespace
@@ -114,28 +230,12 @@ TypeMask accepted_types(Bytes field) noexcept {
 
 std::size_t convert(Type type, bool found, const CellRun& run, std::byte* items, std::uint64_t first_row,
                     std::vector<std::uint64_t>& nulls) {
-  switch (type) {
-    case Type::Bool:
-      return convert_as<AsBool>(found, run, items, first_row, nulls);
-    case Type::Int64:
-      return convert_as<AsInt64>(found, run, items, first_row, nulls);
-    case Type::UInt64:
-      return convert_as<AsUInt64>(found, run, items, first_row, nulls);
-    case Type::Float64:
-      return convert_as<AsFloat64>(found, run, items, first_row, nulls);
-    case Type::Time:
-      return convert_as<AsTime>(found, run, items, first_row, nulls);
-    case Type::EpochS:
-      return convert_as<AsEpoch<1'000'000'000>>(found, run, items, first_row, nulls);
-    case Type::EpochMs:
-      return convert_as<AsEpoch<1'000'000>>(found, run, items, first_row, nulls);
-    case Type::EpochUs:
-      return convert_as<AsEpoch<1'000>>(found, run, items, first_row, nulls);
-    case Type::EpochNs:
-      return convert_as<AsEpoch<1>>(found, run, items, first_row, nulls);
-    default:
-      return 0;
-  }
+  return convert_as(type, ConvertCells{run, found, items, first_row, nulls});
+}
+
+std::size_t convert(Type type, bool found, const FieldRun& run, std::byte* items, std::uint64_t first_row,
+                    std::vector<std::uint64_t>& nulls) {
+  return convert_as(type, ConvertFields{run, found, items, first_row, nulls});
 }
 
 std::size_t format_item(Type type, const std::byte* item, char* out) noexcept {

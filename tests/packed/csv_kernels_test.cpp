@@ -61,6 +61,51 @@ Packed pack(Pack&& pack_csv, const CsvDialect& dialect, const std::string& text,
   return result;
 }
 
+// Fields of text in memory of its exact size, and what gathering its columns gives.
+struct Fields {
+  CsvFields fields;
+  std::vector<std::uint32_t> ends;
+  std::vector<std::string> columns;
+  std::vector<std::int64_t> offsets;
+};
+
+template <class Find, class Gather>
+Fields fields_of(Find&& find, Gather&& gather, const CsvDialect& dialect, const std::string& given, bool last,
+                 std::uint32_t columns) {
+  const std::vector<std::byte> text(bytes_of(given), bytes_of(given) + given.size());
+  std::vector<std::uint32_t> ends(text.size() + 73);
+  Fields result;
+  result.fields = find(dialect, text.data(), text.size(), last, columns, ends.data() + 1);
+  if (!result.fields.regular) return result;
+  const std::size_t rows = result.fields.rows;
+  result.ends.assign(ends.begin(), ends.begin() + 1 + static_cast<std::ptrdiff_t>(rows * columns));
+  for (std::uint32_t c = 0; c < columns; ++c) {
+    std::vector<std::byte> out(text.size() + kCsvSlack);
+    std::vector<std::int64_t> offsets(rows);
+    const CsvColumn column{text.data(), text.size(), ends.data() + 1 + c, rows, columns, c == 0, result.fields.quotes};
+    const std::size_t bytes =
+        gather(dialect, column, out.data(), 7, reinterpret_cast<std::byte*>(offsets.data()));
+    result.columns.emplace_back(reinterpret_cast<const char*>(out.data()), bytes);
+    result.offsets.insert(result.offsets.end(), offsets.begin(), offsets.end());
+  }
+  return result;
+}
+
+void expect_same_fields(const CsvDialect& dialect, const std::string& text, bool last, std::uint32_t columns) {
+  const auto of_target = [&](auto&&... of) { return simd::find_csv_fields(of...); };
+  const Fields found = fields_of(of_target, simd::gather_csv_column, dialect, text, last, columns);
+  const Fields expected =
+      fields_of(reference::find_csv_fields, reference::gather_csv_column, dialect, text, last, columns);
+  ASSERT_EQ(found.fields.regular, expected.fields.regular) << testing::PrintToString(text) << columns;
+  if (!found.fields.regular) return;
+  ASSERT_EQ(found.fields.rows, expected.fields.rows) << testing::PrintToString(text) << columns;
+  ASSERT_EQ(found.fields.consumed, expected.fields.consumed) << testing::PrintToString(text) << columns;
+  ASSERT_EQ(found.fields.quotes, expected.fields.quotes) << testing::PrintToString(text);
+  ASSERT_EQ(found.ends, expected.ends) << testing::PrintToString(text);
+  ASSERT_EQ(found.columns, expected.columns) << testing::PrintToString(text);
+  ASSERT_EQ(found.offsets, expected.offsets) << testing::PrintToString(text);
+}
+
 void expect_same(const CsvDialect& dialect, const std::string& text) {
   for (const bool inside : {false, true}) {
     const CsvState state = csv_state_after(dialect, ',', inside);
@@ -82,6 +127,9 @@ void expect_same(const CsvDialect& dialect, const std::string& text) {
       1 + std::count(text.begin(),
                      text.begin() + static_cast<std::ptrdiff_t>(std::min(first_row, text.size())),
                      static_cast<char>(dialect.delimiter)));
+  for (const bool last : {false, true}) {
+    for (const std::uint32_t fields : {1u, columns}) expect_same_fields(dialect, text, last, fields);
+  }
   const Packed expected =
       pack(reference::pack_csv, dialect, text, columns, 4 * text.size() + 8, text.size() + 1);
   // Exactly the room that is needed, so that a sanitizer or a wrong byte shows what goes over the end.

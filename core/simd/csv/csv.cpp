@@ -6,6 +6,7 @@
 #define HWY_TARGET_INCLUDE "core/simd/csv/csv.cpp"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 
+#include "core/simd/csv/fields-inl.h"
 #include "core/simd/csv/pack-inl.h"
 #include "core/simd/csv/scan-inl.h"
 
@@ -15,6 +16,8 @@ namespace cdd::simd {
 HWY_EXPORT(ScanCsv);
 HWY_EXPORT(TokeniseCsv);
 HWY_EXPORT(PackCsv);
+HWY_EXPORT(FindCsvFields);
+HWY_EXPORT(GatherCsvColumn);
 
 CsvState csv_state_after(const CsvDialect& dialect, std::uint8_t before, bool inside) noexcept {
   if (inside) return {true, false, false, false};
@@ -38,6 +41,16 @@ CsvPackedRows pack_csv(const CsvDialect& dialect, const std::byte* text, std::si
   CsvPackedRows packed;
   HWY_DYNAMIC_DISPATCH(PackCsv)(dialect, text, n, readable, target, &packed);
   return packed;
+}
+
+CsvFields find_csv_fields(const CsvDialect& dialect, const std::byte* text, std::size_t n, bool last,
+                          std::uint32_t columns, std::uint32_t* ends) noexcept {
+  return HWY_DYNAMIC_DISPATCH(FindCsvFields)(dialect, text, n, last, columns, ends);
+}
+
+std::size_t gather_csv_column(const CsvDialect& dialect, const CsvColumn& column, std::byte* out,
+                              std::int64_t base, std::byte* offsets) noexcept {
+  return HWY_DYNAMIC_DISPATCH(GatherCsvColumn)(dialect, column, out, base, offsets);
 }
 
 namespace reference {
@@ -178,6 +191,59 @@ CsvPackedRows pack_csv(const CsvDialect& dialect, const std::byte* text, std::si
   packed.whole = good;
   packed.bytes = static_cast<std::size_t>(out - target.fields);
   return packed;
+}
+
+CsvFields find_csv_fields(const CsvDialect& dialect, const std::byte* text, std::size_t n, bool last,
+                          std::uint32_t columns, std::uint32_t* ends) noexcept {
+  CsvFields found;
+  CsvState state;
+  std::size_t count = 0;
+  std::size_t in_row = 0;
+  bool open = false;  // a row has begun
+  ends[-1] = ~std::uint32_t{0};
+  const auto end_field = [&](std::size_t at, bool is_end) {
+    ends[count++] = static_cast<std::uint32_t>(at);
+    ++in_row;
+    if (!is_end) return in_row < columns;
+    if (in_row != columns) return false;
+    in_row = 0;
+    ++found.rows;
+    found.consumed = at + (at < n);
+    return true;
+  };
+  for (std::size_t i = 0; i < n; ++i) {
+    const Byte is = look(dialect, static_cast<std::uint8_t>(text[i]), state);
+    found.quotes = found.quotes || is.quote;
+    if (is.bad) return {};
+    const bool blank = is.end && !open;
+    if ((is.delimiter || is.end) && !blank && !end_field(i, is.end)) return {};
+    open = !is.end;
+  }
+  if (last && open && (state.inside || !end_field(n, true))) return {};
+  found.regular = true;
+  return found;
+}
+
+std::size_t gather_csv_column(const CsvDialect& dialect, const CsvColumn& column, std::byte* out,
+                              std::int64_t base, std::byte* offsets) noexcept {
+  std::size_t bytes = 0;
+  for (std::size_t r = 0; r < column.rows; ++r) {
+    std::uint32_t begin = column.ends[r * column.stride - 1] + 1;
+    std::uint32_t end = column.ends[r * column.stride];
+    const auto is_end = [&] { return column.text[begin] == std::byte{'\n'} || column.text[begin] == std::byte{'\r'}; };
+    while (column.first && begin < end && is_end()) ++begin;
+    const std::byte quote{dialect.quote};
+    const bool quoted = dialect.quotes && end - begin >= 2 && column.text[begin] == quote;
+    begin += quoted;
+    end -= quoted;
+    for (std::uint32_t i = begin; i < end; ++i) {
+      out[bytes++] = column.text[i];
+      if (quoted && column.text[i] == quote) ++i;
+    }
+    const std::int64_t at = base + static_cast<std::int64_t>(bytes);
+    std::memcpy(offsets + 8 * r, &at, sizeof at);
+  }
+  return bytes;
 }
 
 }  // namespace reference

@@ -108,7 +108,44 @@ struct CsvPackedRows {
 CsvPackedRows pack_csv(const CsvDialect& dialect, const std::byte* text, std::size_t n, std::size_t readable,
                        const CsvPackTarget& target) noexcept;
 
+// Where fields end, for columns to be read one after the other.
+struct CsvFields {
+  std::size_t rows = 0;
+  std::size_t consumed = 0;  // bytes: the last of the rows ends here, blank lines may follow
+  bool regular = false;      // false: a row is bad or has not `columns` fields; nothing else is known then
+  bool quotes = false;       // there are some
+};
+
+// The ends of all fields of the whole rows of text[0, n), which begins with a row, one row after the other; n
+// is below 2^32. ends[-1] is written, too: field i has the bytes [ends[i - 1] + 1, ends[i]) in arithmetic
+// modulo 2^32, after the line ends that the first of a row may begin with. `ends` has room for n + 72 numbers
+// and the one before. `last`: a row without a line end ends at n.
+CsvFields find_csv_fields(const CsvDialect& dialect, const std::byte* text, std::size_t n, bool last,
+                          std::uint32_t columns, std::uint32_t* ends) noexcept;
+
+// One column of `rows` rows, by the ends of its fields, which are `stride` apart.
+struct CsvColumn {
+  const std::byte* text;
+  std::size_t readable;  // bytes of the text that may be read
+  const std::uint32_t* ends;
+  std::size_t rows;
+  std::size_t stride;
+  bool first;   // of the row: line ends may stand before it
+  bool quotes;  // the text has some
+};
+
+// Copies a column's fields to `out`, one after the other, unescaped, and writes where each ends, `base` added,
+// to `offsets`, an int64 a row. `out` has room for the bytes of the fields and kCsvSlack more, which may be
+// written over. Returns how many bytes the fields are.
+inline constexpr std::size_t kCsvSlack = 64;
+std::size_t gather_csv_column(const CsvDialect& dialect, const CsvColumn& column, std::byte* out,
+                              std::int64_t base, std::byte* offsets) noexcept;
+
 namespace reference {
+CsvFields find_csv_fields(const CsvDialect& dialect, const std::byte* text, std::size_t n, bool last,
+                          std::uint32_t columns, std::uint32_t* ends) noexcept;
+std::size_t gather_csv_column(const CsvDialect& dialect, const CsvColumn& column, std::byte* out,
+                              std::int64_t base, std::byte* offsets) noexcept;
 CsvScan scan_csv(const CsvDialect& dialect, const std::byte* text, std::size_t n, CsvState state) noexcept;
 CsvTokens tokenise_csv(const CsvDialect& dialect, const std::byte* text, std::size_t n, bool last,
                        const CsvCells& out) noexcept;

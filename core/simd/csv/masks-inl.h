@@ -69,6 +69,11 @@ HWY_INLINE CsvMasks MasksOf(D d, const CsvDialect& dialect, const uint8_t* text,
 
 // Bit i of the result: an odd number of bits up to i, that included.
 HWY_INLINE uint64_t PrefixXor(uint64_t bits) {
+#if HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL || \
+    HWY_TARGET == HWY_AVX3_ZEN4 || HWY_TARGET == HWY_AVX3_SPR
+  const hn::FixedTag<uint64_t, 2> d;  // a product without carries, where it is one instruction
+  return hn::GetLane(hn::CLMulLower(hn::Set(d, bits), hn::Set(d, ~uint64_t{0})));
+#endif
   for (int shift = 1; shift < 64; shift *= 2) bits ^= bits << shift;
   return bits;
 }
@@ -89,6 +94,8 @@ struct CsvStep {
   uint64_t separators;  // outside quotes: delimiters and line ends
   uint64_t ends;        // of these, line ends
   uint64_t quoted;      // quotes that open a field
+  uint64_t opening;     // these, and the second of each two within a field
+  uint64_t closed;      // bytes right after a quote that closes
   uint64_t bad;         // quotes out of place, or the byte after one
 };
 
@@ -96,7 +103,7 @@ struct CsvStep {
 HWY_INLINE CsvStep StepOf(const CsvMasks& masks, uint64_t valid, CsvCarry& carry) {
   CsvStep step;
   if (HWY_LIKELY((masks.quotes | carry.inside | carry.after_closing) == 0)) {
-    step = {masks.delimiters | masks.ends, masks.ends, 0, 0};
+    step = {masks.delimiters | masks.ends, masks.ends, 0, 0, 0, 0};
   } else {
     const uint64_t inside = PrefixXor(masks.quotes) ^ carry.inside;
     const uint64_t opening = masks.quotes & inside;
@@ -106,6 +113,8 @@ HWY_INLINE CsvStep StepOf(const CsvMasks& masks, uint64_t valid, CsvCarry& carry
     const uint64_t after_separator = step.separators << 1 | carry.after_separator;
     const uint64_t after_closing = closing << 1 | carry.after_closing;
     step.quoted = opening & after_separator;
+    step.opening = opening;
+    step.closed = after_closing;
     step.bad = ((opening & ~(after_separator | after_closing)) |
                 (after_closing & ~(step.separators | masks.quotes))) &
                valid;
@@ -130,6 +139,40 @@ struct CsvTail {
 HWY_INLINE uint64_t LowBits(size_t n) { return n >= 64 ? ~uint64_t{0} : (uint64_t{1} << n) - 1; }
 
 HWY_INLINE size_t LowestBit(uint64_t bits) { return hwy::Num0BitsBelowLS1Bit_Nonzero64(bits); }
+
+inline constexpr size_t kQuotedStep = 64;
+
+// Copies n bytes from within quotes; of two quotes one stays. Bytes up to from[readable) may be read, n <=
+// readable; `to` has room for n bytes and kQuotedStep more. Returns where what was copied ends.
+HWY_INLINE uint8_t* CopyQuoted(const CsvDialect& dialect, const uint8_t* from, size_t n, size_t readable,
+                               uint8_t* to) {
+  const hn::CappedTag<uint8_t, kQuotedStep> d;
+  const size_t lanes = hn::Lanes(d);
+  const auto quote = hn::Set(d, dialect.quote);
+  const uint8_t* const stop = from + n;
+  const uint8_t* const safe = readable >= kQuotedStep ? from + (readable - kQuotedStep) : from - 1;
+  while (from < stop && HWY_LIKELY(from <= safe)) {
+    uint64_t quotes = 0;
+    for (size_t i = 0; i < kQuotedStep; i += lanes) {
+      const auto v = hn::LoadU(d, from + i);
+      hn::StoreU(v, d, to + i);
+      quotes |= BitsOfMask(d, hn::Eq(v, quote)) << i;
+    }
+    // Up to the first quote, that included; the other one of the two is passed over. No branch: quotes come
+    // as they like.
+    const auto left = static_cast<size_t>(stop - from);
+    quotes &= LowBits(left);
+    const size_t upto = quotes == 0 ? kQuotedStep : LowestBit(quotes) + 1;
+    const size_t kept = HWY_MIN(upto, left);
+    from += kept + (quotes != 0);
+    to += kept;
+  }
+  for (; from < stop; ++from) {
+    *to++ = *from;
+    from += *from == dialect.quote;
+  }
+  return to;
+}
 
 }  // namespace cdd::simd::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

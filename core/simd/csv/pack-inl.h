@@ -15,6 +15,7 @@ HWY_BEFORE_NAMESPACE();
 namespace cdd::simd::HWY_NAMESPACE {
 
 inline constexpr size_t kCopyStep = 32;
+inline constexpr size_t kPieceStep = 64;
 inline constexpr size_t kMaxField = 0xffff;
 
 struct PackSink {
@@ -24,7 +25,10 @@ struct PackSink {
   const CsvPackTarget& target;
   uint8_t* out;
   uint8_t* out_safe;  // length and a whole copy step may be written here and before
+  const uint8_t* piece_safe;
+  uint8_t* to_safe;
   uint8_t* row_begin;
+  uint8_t* to = nullptr;  // where the next piece of a field with quotes goes; its length goes to `out`
   size_t start = 0;
   size_t row_start = 0;
   size_t rows = 0;
@@ -38,7 +42,15 @@ struct PackSink {
     const hn::CappedTag<uint8_t, kCopyStep> d;
     for (size_t i = 0; i < kCopyStep; i += hn::Lanes(d)) hn::StoreU(hn::LoadU(d, from + i), d, to + i);
   }
-  size_t Room() const { return static_cast<size_t>(reinterpret_cast<uint8_t*>(target.fields_end) - out); }
+  uint8_t* End() const { return reinterpret_cast<uint8_t*>(target.fields_end); }
+
+  // What is rare knows nothing of the sink, so that the compiler keeps it in registers. `to` is at most two
+  // bytes over the end.
+  HWY_NOINLINE static bool CopyExactly(const uint8_t* from, size_t bytes, uint8_t* to, const uint8_t* end) {
+    if (bytes > kMaxField || end - to < static_cast<ptrdiff_t>(bytes)) return false;
+    memcpy(to, from, bytes);
+    return true;
+  }
 
   // False where the field is too long or there is no room.
   HWY_INLINE bool Plain(size_t end) {
@@ -47,66 +59,44 @@ struct PackSink {
     if (HWY_LIKELY(bytes <= kCopyStep && out <= out_safe && from <= text_safe)) {
       PutLength(out, bytes);
       CopyStep(from, out + 2);
-    } else if (!Long(from, bytes)) {
+    } else if (CopyExactly(from, bytes, out + 2, End())) {
+      PutLength(out, bytes);
+    } else {
       return false;
     }
     out += 2 + bytes;
     start = end + 1;
     return true;
   }
-  HWY_NOINLINE bool Long(const uint8_t* from, size_t bytes) {
-    if (bytes > kMaxField || Room() < 2 + bytes) return false;
-    PutLength(out, bytes);
-    memcpy(out + 2, from, bytes);
-    return true;
-  }
 
-  HWY_INLINE bool Quoted(size_t end) {
-    const uint8_t* from = text + start + 1;
-    const uint8_t* const stop = text + end - 1;
-    uint8_t* to = out + 2;
-    if (HWY_LIKELY(stop <= text_safe && Room() >= 2 + kCopyStep + static_cast<size_t>(stop - from))) {
-      const hn::CappedTag<uint8_t, kCopyStep> d;
-      const size_t lanes = hn::Lanes(d);
-      const auto quote = hn::Set(d, dialect.quote);
-      while (from < stop) {
-        const auto v = hn::LoadU(d, from);
-        hn::StoreU(v, d, to);
-        const size_t left = HWY_MIN(lanes, static_cast<size_t>(stop - from));
-        const uint64_t quotes = BitsOfMask(d, hn::Eq(v, quote)) & LowBits(left);
-        if (HWY_LIKELY(quotes == 0)) {
-          from += left;
-          to += left;
-        } else {  // one of the two stays
-          const size_t kept = LowestBit(quotes) + 1;
-          from += kept + 1;
-          to += kept;
-        }
-      }
-    } else if (!ExactQuoted(from, stop, &to)) {
+  // A piece of a field with quotes, up to what is left out of it.
+  HWY_INLINE bool Piece(size_t bytes) {
+    const uint8_t* const from = text + start;
+    if (HWY_LIKELY(bytes <= kPieceStep && to <= to_safe && from <= piece_safe)) {
+      const hn::CappedTag<uint8_t, kPieceStep> d;
+      for (size_t i = 0; i < kPieceStep; i += hn::Lanes(d)) hn::StoreU(hn::LoadU(d, from + i), d, to + i);
+    } else if (!CopyExactly(from, bytes, to, End())) {
       return false;
     }
+    to += bytes;
+    return true;
+  }
+  // A field of pieces ends before `at`, or before the quote that closes it.
+  HWY_INLINE bool Field(size_t at, bool is_closed) {
+    if (HWY_UNLIKELY(!Piece(at - start - is_closed))) return false;
     const auto bytes = static_cast<size_t>(to - out - 2);
-    if (bytes > kMaxField) return false;
+    if (HWY_UNLIKELY(bytes > kMaxField)) return false;
     PutLength(out, bytes);
     out = to;
-    start = end + 1;
-    return true;
-  }
-  HWY_NOINLINE bool ExactQuoted(const uint8_t* from, const uint8_t* stop, uint8_t** to) const {
-    if (Room() < 2) return false;
-    size_t room = Room() - 2;
-    for (; from < stop; ++from) {
-      if (room-- == 0) return false;
-      *(*to)++ = *from;
-      from += *from == dialect.quote;
-    }
-    return true;
-  }
-  HWY_INLINE bool Field(size_t end) {
+    to += 2;
+    start = at + 1;
     ++fields;
-    const bool quoted = dialect.quotes && end - start >= 2 && text[start] == dialect.quote;
-    return HWY_UNLIKELY(quoted) ? Quoted(end) : Plain(end);
+    return true;
+  }
+  HWY_INLINE bool BlankLine(size_t at) {
+    if (HWY_LIKELY(at != row_start)) return false;
+    row_start = start = at + 1;
+    return true;
   }
   HWY_INLINE bool EndRow() {
     if (HWY_UNLIKELY(fields != target.columns || rows == target.max_rows)) return false;
@@ -121,29 +111,38 @@ struct PackSink {
     row_start = start;
     return true;
   }
-  // kPlain: no quote stands in the field at hand.
-  template <bool kPlain>
-  HWY_INLINE bool Separator(size_t at, bool is_end) {
-    if (is_end) {
-      if (at == row_start) {  // a blank line
-        row_start = start = at + 1;
-        return true;
-      }
-      ++fields;
-      const bool done = kPlain ? Plain(at) : (--fields, Field(at));
-      return HWY_LIKELY(done) && EndRow();
-    }
-    if (!kPlain) return Field(at);
-    ++fields;
-    return Plain(at);
-  }
 };
 
-template <bool kPlain>
-HWY_INLINE bool PackStep(const CsvStep& step, size_t at, PackSink& sink) {
-  for (uint64_t left = step.separators; left != 0; left &= left - 1) {
+// Of 64 bytes in which no field has a quote.
+HWY_INLINE bool PackPlainStep(uint64_t separators, uint64_t ends, size_t at, PackSink& sink) {
+  for (uint64_t left = separators; left != 0; left &= left - 1) {
     const size_t bit = LowestBit(left);
-    if (HWY_UNLIKELY(!sink.Separator<kPlain>(at + bit, (step.ends >> bit & 1) != 0))) return false;
+    if ((ends >> bit & 1) == 0) {
+      ++sink.fields;
+      if (HWY_UNLIKELY(!sink.Plain(at + bit))) return false;
+    } else if (!sink.BlankLine(at + bit)) {
+      ++sink.fields;
+      if (HWY_UNLIKELY(!sink.Plain(at + bit) || !sink.EndRow())) return false;
+    }
+  }
+  return true;
+}
+
+// Quotes are left out: what lies between two of them is a piece of the field.
+HWY_INLINE bool PackQuotedStep(const CsvStep& step, size_t at, PackSink& sink) {
+  for (uint64_t left = step.separators | step.opening; left != 0; left &= left - 1) {
+    const size_t bit = LowestBit(left);
+    if ((step.opening >> bit & 1) != 0) {
+      if (HWY_UNLIKELY(!sink.Piece(at + bit - sink.start))) return false;
+      sink.start = at + bit + 1;
+      continue;
+    }
+    const bool is_closed = (step.closed >> bit & 1) != 0;
+    if ((step.ends >> bit & 1) == 0) {
+      if (HWY_UNLIKELY(!sink.Field(at + bit, is_closed))) return false;
+    } else if (!sink.BlankLine(at + bit)) {
+      if (HWY_UNLIKELY(!sink.Field(at + bit, is_closed) || !sink.EndRow())) return false;
+    }
   }
   return true;
 }
@@ -164,28 +163,36 @@ HWY_INLINE bool PackText(const CsvDialect& dialect, const uint8_t* text, size_t 
     }
     const CsvStep step = StepOf(masks, LowBits(left), carry);
     if (HWY_LIKELY((masks.quotes | static_cast<uint64_t>(quotes_before)) == 0)) {
-      if (HWY_UNLIKELY(!PackStep<true>(step, at, sink))) return false;
+      if (HWY_UNLIKELY(!PackPlainStep(step.separators, step.ends, at, sink))) return false;
     } else {
       if (HWY_UNLIKELY(step.bad != 0)) return false;
-      if (HWY_UNLIKELY(!PackStep<false>(step, at, sink))) return false;
+      if (!quotes_before) sink.to = sink.out + 2;
+      if (HWY_UNLIKELY(!PackQuotedStep(step, at, sink))) return false;
       quotes_before = step.separators == 0 || masks.quotes > step.separators;
     }
   }
   if (sink.row_start >= n) return true;
-  return carry.inside == 0 && sink.Field(n) && sink.EndRow();
+  if (!quotes_before) sink.to = sink.out + 2;
+  const bool is_closed = dialect.quotes && text[n - 1] == dialect.quote;
+  return carry.inside == 0 && sink.Field(n, is_closed) && sink.EndRow();
 }
 
 void PackCsv(const CsvDialect& dialect, const std::byte* bytes, size_t n, size_t readable,
-             const CsvPackTarget& target, CsvPackedRows* packed) {
+             const CsvPackTarget& given, CsvPackedRows* packed) {
   packed->whole = true;
   if (n == 0) return;
+  CsvPackTarget target = given;
+  std::byte nothing[2];
+  if (target.fields == nullptr) target.fields = target.fields_end = nothing + 1;  // a byte lies before it
   const uint8_t* const text = reinterpret_cast<const uint8_t*>(bytes);
   uint8_t* const out = reinterpret_cast<uint8_t*>(target.fields);
   const auto room = static_cast<size_t>(target.fields_end - target.fields);
-  // Without room for one step, the first byte before the text: no field begins there.
-  PackSink sink{dialect, text, readable >= kCopyStep ? text + (readable - kCopyStep) : text - 1,
-                target,  out,  room >= kCopyStep + 2 ? out + (room - kCopyStep - 2) : out - 1,
-                out};
+  // Without room for one step, the byte before the text or target: no field begins there.
+  const auto safe = [&](size_t step) { return readable >= step ? text + (readable - step) : text - 1; };
+  const auto room_for = [&](size_t step) { return room >= step ? out + (room - step) : out - 1; };
+  PackSink sink{dialect, text,
+                safe(kCopyStep),  target, out, room_for(kCopyStep + 2),
+                safe(kPieceStep), room_for(kPieceStep), out};
   packed->whole = PackText(dialect, text, n, sink);
   packed->rows = sink.rows;
   packed->bytes = static_cast<size_t>(sink.out - out);
