@@ -1,8 +1,13 @@
 // Iteration over packed rows as tuples of str. A column's last value is kept and given again where the bytes
 // are the same: symbols, sides and times of a file repeat, and comparing them costs less than making them.
+//
+// Other values are cut out of a str of some rows with their lengths, where all of that is ASCII: nothing has
+// to look at a field's characters then. A tuple that nobody else holds any more is filled again, as zip() does.
+#include <algorithm>
 #include <cstring>
 #include <mutex>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "ext/packed/packed_types.h"
@@ -15,6 +20,42 @@ struct Last {
   PyObject* text = nullptr;
 };
 
+// Rows as one str, if they are ASCII; null if they are not.
+struct Ascii {
+  static constexpr std::size_t kBytes = 16 << 10;
+
+  // The field, from the str at hand or the next one. Null where it is not ASCII, or with an exception.
+  PyObject* cut(Bytes field, const std::byte* end) {
+    if (field.data() < begin || field.data() + field.size() > begin + bytes) {
+      if (field.size() > kBytes / 2) return nullptr;
+      take(field.data(), std::min<std::size_t>(kBytes, static_cast<std::size_t>(end - field.data())));
+    }
+    if (text == nullptr) return nullptr;
+    const Py_ssize_t at = field.data() - begin;
+    return PyUnicode_Substring(text, at, at + static_cast<Py_ssize_t>(field.size()));
+  }
+  void take(const std::byte* data, std::size_t count) {
+    forget();
+    begin = data;
+    bytes = count;
+    std::uint64_t high = 0;
+    std::size_t i = 0;
+    for (; i + 8 <= count; i += 8) high |= load<std::uint64_t>(data + i);
+    for (; i < count; ++i) high |= static_cast<std::uint64_t>(data[i]);
+    if ((high & 0x8080808080808080) != 0) return;
+    text = PyUnicode_DecodeLatin1(reinterpret_cast<const char*>(data), static_cast<Py_ssize_t>(count), nullptr);
+  }
+  void forget() {
+    Py_CLEAR(text);
+    begin = nullptr;
+    bytes = 0;
+  }
+
+  PyObject* text = nullptr;
+  const std::byte* begin = nullptr;
+  std::size_t bytes = 0;
+};
+
 struct Iteration {
   std::uint64_t row = 0;
   std::uint64_t end = 0;
@@ -22,14 +63,21 @@ struct Iteration {
   std::vector<Last> last;              // of each wanted column
   std::vector<Bytes> fields;           // of the row at hand
   std::shared_ptr<const packed::RowBlock> block;
+  Ascii ascii;
+  PyObject* given[2] = {nullptr, nullptr};  // the last two tuples
   std::mutex mutex;
 
-  ~Iteration() { forget(); }
+  ~Iteration() {
+    forget();
+    Py_XDECREF(given[0]);
+    Py_XDECREF(given[1]);
+  }
   void forget() {
     for (Last& last_one : last) {
       Py_XDECREF(last_one.text);
       last_one = {};
     }
+    ascii.forget();
   }
 };
 
@@ -54,17 +102,46 @@ void move_on(PackedObject* packed, Iteration& at) {
   at.block = packed->only ? packed->only : packed->shared->file->block_of(at.row);
 }
 
-PyObject* text_of(const ModuleState& state, Last& last, Bytes field, std::uint64_t row,
-                  std::uint64_t column) {
-  if (last.text != nullptr && last.bytes.size() == field.size() &&
-      std::memcmp(last.bytes.data(), field.data(), field.size()) == 0) {
-    return Ref::borrow(last.text).release();
-  }
-  PyObject* const text = str_of(state, field, row, column);
-  if (text == nullptr) return nullptr;
+bool same(Bytes a, Bytes b) noexcept {
+  return a.size() == b.size() &&
+         (a.empty() || (a.back() == b.back() && std::memcmp(a.data(), b.data(), a.size()) == 0));
+}
+
+PyObject* text_of(const ModuleState& state, Iteration& at, std::size_t k, Bytes field, std::uint64_t column) {
+  Last& last = at.last[k];
+  if (last.text != nullptr && same(last.bytes, field)) return Ref::borrow(last.text).release();
+  const Bytes all = at.block->view.bytes;
+  PyObject* text = at.ascii.cut(field, all.data() + all.size());
+  if (text == nullptr && PyErr_Occurred() == nullptr) text = str_of(state, field, at.row, column);
+  if (text == nullptr) throw PythonError();
   Py_XDECREF(last.text);
   last = {field, Ref::borrow(text).release()};
   return text;
+}
+
+// A new tuple, or the one before the last, which a loop has let go of by now. From Python 3.14 on a tuple keeps
+// its hash, so that it cannot be filled again.
+PyObject* tuple_for(Iteration& at, std::size_t fields) {
+  const auto wanted = static_cast<Py_ssize_t>(fields);
+#if !defined(Py_GIL_DISABLED)
+  if (Py_Version < 0x030e0000) {
+    std::swap(at.given[0], at.given[1]);
+    PyObject*& oldest = at.given[1];
+    if (oldest != nullptr && Py_REFCNT(oldest) == 1 && PyTuple_Size(oldest) == wanted) {
+      return std::exchange(oldest, nullptr);
+    }
+    Py_CLEAR(oldest);
+  }
+#endif
+  PyObject* const made = PyTuple_New(wanted);
+  if (made == nullptr) throw PythonError();
+  return made;
+}
+
+void keep_tuple([[maybe_unused]] Iteration& at, [[maybe_unused]] PyObject* tuple) {
+#if !defined(Py_GIL_DISABLED)
+  if (Py_Version < 0x030e0000) at.given[1] = Ref::borrow(tuple).release();
+#endif
 }
 
 // A tuple of the row's fields, or those that are wanted.
@@ -80,28 +157,24 @@ PyObject* next_tuple(const ModuleState& state, Iteration& at) {
                        static_cast<std::uint32_t>(fields > 0 ? fields - 1 : 0));  // says what is wrong
   }
   if (at.last.size() < wanted) at.last.resize(wanted);
-  Ref tuple(PyTuple_New(static_cast<Py_ssize_t>(wanted)));
-  if (!tuple) throw PythonError();
-  packed::RowCursor cursor = view.cursor(begin, end);
+  Ref tuple(tuple_for(at, wanted));
   if (at.columns.empty()) {
+    packed::RowCursor cursor = view.cursor(begin, end);
     for (std::size_t j = 0; j < wanted; ++j) {
       Bytes field;
       if (!cursor.next(&field)) packed::read_field(view, row, static_cast<std::uint32_t>(j));
-      PyObject* const text = text_of(state, at.last[j], field, at.row, j);
-      if (text == nullptr) throw PythonError();
-      PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(j), text);
+      PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(j), text_of(state, at, j, field, j));
     }
-    return tuple.release();
+  } else {
+    at.fields.resize(fields);
+    packed::read_row(view, row, at.fields);
+    for (std::size_t k = 0; k < wanted; ++k) {
+      const std::uint32_t column = at.columns[k];
+      if (column >= fields) packed::read_field(view, row, column);
+      PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(k), text_of(state, at, k, at.fields[column], column));
+    }
   }
-  at.fields.resize(fields);
-  packed::read_row(view, row, at.fields);
-  for (std::size_t k = 0; k < wanted; ++k) {
-    const std::uint32_t column = at.columns[k];
-    if (column >= fields) packed::read_field(view, row, column);
-    PyObject* const text = text_of(state, at.last[k], at.fields[column], at.row, column);
-    if (text == nullptr) throw PythonError();
-    PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(k), text);
-  }
+  keep_tuple(at, tuple.get());
   return tuple.release();
 }
 
@@ -113,9 +186,10 @@ PyObject* iterator_next(PyObject* self) {
 #endif
   if (at.row >= at.end) return nullptr;
   PyObject* tuple = nullptr;
-  const bool made = with_gil(state_of(self), nullptr, [&] {
+  const ModuleState& state = *iterator->packed->state;
+  const bool made = with_gil(state, nullptr, [&] {
     move_on(iterator->packed, at);
-    tuple = next_tuple(state_of(self), at);
+    tuple = next_tuple(state, at);
     ++at.row;
   });
   return made ? tuple : nullptr;
