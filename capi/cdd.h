@@ -202,8 +202,8 @@ CDD_API cdd_status cdd_queue_flush(cdd_queue* queue, cdd_writer* writer, void* u
                                    cdd_error* error);
 
 /* Packed rows of version 1 (docs/packed.md), read in place. A view is a struct of the caller's over bytes of
- * his: nothing is allocated, nothing is to be closed, and bytes stay as long as it is used. What version 2 has
- * in blocks is no view: CDD_UNSUPPORTED. Errors have the row, its field and the offset. */
+ * his: nothing is allocated, nothing is to be closed, and bytes stay as long as it is used. What version 2
+ * has in blocks is no view: CDD_UNSUPPORTED. Errors have the row, its field and the offset. */
 typedef struct cdd_packed {
   uint32_t struct_size;
   uint32_t version;
@@ -217,8 +217,8 @@ typedef struct cdd_field { /* UTF-8 without a 0 at its end, in the bytes of the 
   size_t bytes;
 } cdd_field;
 enum { CDD_PACKED_HEADER, CDD_PACKED_BOUNDS, CDD_PACKED_FULL, CDD_PACKED_UTF8 }; /* what opening looks at */
-/* With CDD_PACKED_HEADER opening takes the same time whatever the size; offsets are checked when they are used
- * in any case. */
+/* With CDD_PACKED_HEADER opening takes the same time whatever the size; offsets are checked when they are
+ * used in any case. */
 CDD_API cdd_status cdd_packed_open(const void* bytes, size_t size, uint32_t check, cdd_packed* out,
                                    cdd_error* error);
 /* All fields of a row into out[0, fields), which has at least as many places as a row has fields. */
@@ -245,10 +245,12 @@ typedef struct cdd_csv_options { /* docs/csv.md says what each does */
   uint32_t max_columns;   /* 0: 65536 */
   uint32_t reserved2;
 } cdd_csv_options;
-/* CSV text as packed rows into out[0, out_bytes). *used gets how many bytes they take, also where that is more
- * than out_bytes: CDD_LIMIT then, and CDD_OK where out is NULL, which asks for the size. `view` may be NULL. */
-CDD_API cdd_status cdd_csv_pack(const void* text, size_t text_bytes, const cdd_csv_options* options, void* out,
-                                size_t out_bytes, uint64_t* used, cdd_packed* view, cdd_error* error);
+/* CSV text as packed rows into out[0, out_bytes). *used gets how many bytes they take, also where that is
+ * more than out_bytes: CDD_LIMIT then, and CDD_OK where out is NULL, which asks for the size. `view` may be
+ * NULL. */
+CDD_API cdd_status cdd_csv_pack(const void* text, size_t text_bytes, const cdd_csv_options* options,
+                                void* out, size_t out_bytes, uint64_t* used, cdd_packed* view,
+                                cdd_error* error);
 
 #ifdef __cplusplus
 }

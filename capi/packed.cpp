@@ -1,7 +1,6 @@
 // Packed rows and CSV for C: views without a handle, text packed into the caller's memory.
 #include "core/packed/pack.h"
 
-
 #include "capi/border.h"
 #include "core/packed/packed_file.h"
 
@@ -143,6 +142,7 @@ cdd_status cdd_csv_pack(const void* text, size_t text_bytes, const cdd_csv_optio
       throw;
     }
     if (view == nullptr) return;
-    open_view({static_cast<const std::byte*>(out), static_cast<std::size_t>(needed)}, packed::Check::Header, view);
+    open_view({static_cast<const std::byte*>(out), static_cast<std::size_t>(needed)}, packed::Check::Header,
+              view);
   });
 }

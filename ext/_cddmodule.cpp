@@ -59,6 +59,8 @@ PyMethodDef methods[] = {
     {"packed_text", cdd::ext::packed_text, METH_VARARGS, nullptr},
     {"packed_table", cdd::ext::packed_table, METH_VARARGS, nullptr},
     {"packed_pack", cdd::ext::packed_pack, METH_VARARGS, nullptr},
+    {"zstd_stream", cdd::ext::zstd_stream, METH_NOARGS, nullptr},
+    {"zstd_step", cdd::ext::zstd_step, METH_VARARGS, nullptr},
     {"read_columns", cdd::ext::read_columns_of, METH_O, nullptr},
     {"asof", cdd::ext::asof, METH_VARARGS, nullptr},
     {"content_hash", cdd::ext::content_hash, METH_O, nullptr},

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
+from cdd import TruncatedError, _cdd
 from cdd.arguments import shown
 from cdd.packed.opening import mapped
 
@@ -37,22 +38,74 @@ def opened(source: str | os.PathLike[str]) -> Any:
     if path.suffix == ".gz":
         return gzip.open(path, "rb")
     if path.suffix == ".zst":
-        return _zstd(path)
+        return ZstdFile(path)
     return path.open("rb")
 
 
-def _zstd(path: Path) -> Any:
-    if sys.version_info >= (3, 14):
-        from compression import zstd
+class ZstdFile(io.RawIOBase):
+    """The text in a .zst file of any number of frames. Seeking back begins anew."""
 
-        return zstd.open(path, "rb")
-    try:
-        import zstandard  # type: ignore[import-not-found,unused-ignore]
-    except ImportError:
-        raise ImportError(
-            f"{path}: text in .zst takes the package zstandard: pip install zstandard"
-        ) from None
-    return zstandard.open(path, "rb")
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path = path
+        self._file = path.open("rb", buffering=0)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._file.seek(0)
+        self._stream = _cdd.zstd_stream()
+        self._input = memoryview(b"")
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        target = offset + (self._at if whence == io.SEEK_CUR else 0)
+        if whence == io.SEEK_END or target < 0:
+            raise io.UnsupportedOperation("text in .zst is sought from its start alone")
+        if target < self._at:
+            self._begin()
+        scratch = bytearray(1 << 20)
+        while self._at < target and self.readinto(memoryview(scratch)[: target - self._at]):
+            pass
+        return self._at
+
+    def readinto(self, buffer: Buffer, /) -> int:
+        if not memoryview(buffer).nbytes:
+            return 0
+        while True:
+            if not self._input:
+                self._input = memoryview(self._file.read(1 << 20) or b"")
+            ends = not self._input
+            taken, made, between = _cdd.zstd_step(self._stream, self._input, buffer)
+            self._input = self._input[taken:]
+            self._at += made
+            if made:
+                return made
+            if ends:
+                if not between:
+                    raise TruncatedError(f"{self._path}: the file ends within a zstd frame")
+                return 0
+
+    def readall(self) -> bytes:
+        made = bytearray(1 << 20)
+        used = 0
+        while count := self.readinto(memoryview(made)[used:]):
+            used += count
+            if used == len(made):
+                made += bytes(len(made))
+        return bytes(memoryview(made)[:used])
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
 
 
 def is_compressed(source: Any) -> bool:

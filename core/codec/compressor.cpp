@@ -12,6 +12,7 @@
 #include <zstd_errors.h>
 
 #include "core/base/of_thread.h"
+#include "core/codec/zstd_stream.h"
 
 namespace cdd {
 namespace {
@@ -164,6 +165,29 @@ void decompress_lz4_front(Bytes in, MutableBytes out) {
                                             reinterpret_cast<char*>(out.data()), static_cast<int>(in.size()),
                                             wanted, wanted);
   if (n != wanted) fail(ErrorCode::Corrupt, "LZ4 block of %zu bytes is damaged", in.size());
+}
+
+struct ZstdStream::Context {
+  std::unique_ptr<ZSTD_DCtx, FreeZstd> zstd{ZSTD_createDCtx()};
+};
+
+ZstdStream::ZstdStream() : context_(std::make_unique<Context>()) {
+  if (!context_->zstd) throw std::bad_alloc();
+}
+
+ZstdStream::~ZstdStream() = default;
+
+ZstdStream::Step ZstdStream::step(Bytes in, MutableBytes out) {
+  ZSTD_inBuffer from{in.data(), in.size(), 0};
+  ZSTD_outBuffer to{out.data(), out.size(), 0};
+  while (to.pos < to.size) {
+    const std::size_t before = from.pos + to.pos;
+    const std::size_t wanted = ZSTD_decompressStream(context_->zstd.get(), &to, &from);
+    check_zstd(wanted, "decompression");
+    if (from.pos + to.pos != before) between_ = wanted == 0;
+    if (from.pos == from.size && (wanted == 0 || to.pos < to.size)) break;
+  }
+  return {from.pos, to.pos};
 }
 
 }  // namespace cdd

@@ -86,8 +86,8 @@ void RunReading::read_fields(Bytes piece, const simd::CsvFields& fields, const s
     RunColumn& to = run_.columns[c];
     if (!settled.wanted || to.failed) continue;
     Column& column = result_.columns[c];
-    simd::CsvColumn from{piece.data(), run_.readable - at, ends + c, fields.rows, columns(), c == 0,
-                         fields.quotes};
+    simd::CsvColumn from{piece.data(), run_.readable - at, ends + c, fields.rows, columns(),
+                         c == 0,       fields.quotes};
     if (settled.type == Type::Text) {
       make_room(to, fields.consumed, at);
       to.text_bytes += simd::gather_csv_column(options_.dialect, from, to.text.data() + to.text_bytes,
@@ -120,7 +120,8 @@ void RunReading::make_room(RunColumn& to, std::size_t bytes, std::size_t done) {
   if (needed <= to.text.size()) return;
   const double share = done == 0 ? 1.0 : static_cast<double>(to.text_bytes) / static_cast<double>(done);
   const double guess = share * 1.1 * static_cast<double>(run_.text.size());
-  const std::size_t wanted = std::min(static_cast<std::size_t>(guess), run_.text.size()) + bytes + simd::kCsvSlack;
+  const std::size_t wanted =
+      std::min(static_cast<std::size_t>(guess), run_.text.size()) + bytes + simd::kCsvSlack;
   to.text.grow(done == 0 ? needed : std::max({needed, to.text.size() * 2, wanted}));
 }
 
@@ -129,7 +130,8 @@ void RunReading::add_text(Column& column, RunColumn& to, const CellRun& run, std
   const simd::CsvCell* cell = run.cells;
   std::size_t bytes = 0;
   for (std::size_t r = 0; r < run.rows; ++r, cell += run.stride) bytes += cell->bytes;
-  if (to.text_bytes + bytes > to.text.size()) to.text.grow(std::max(to.text_bytes + bytes, to.text.size() * 2));
+  if (to.text_bytes + bytes > to.text.size())
+    to.text.grow(std::max(to.text_bytes + bytes, to.text.size() * 2));
   cell = run.cells;
   for (std::size_t r = 0; r < run.rows; ++r, cell += run.stride) {
     if (cell->bytes != 0) std::memcpy(to.text.data() + to.text_bytes, cell->data, cell->bytes);

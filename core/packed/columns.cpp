@@ -92,7 +92,8 @@ bool Reading::find_runs(Bytes text, bool last) {
         run.progress.columns = state_.progress.columns;
       }
       const std::size_t samples = std::min<std::size_t>(parts, kSamples);
-      for (std::size_t k = 0; k < samples; ++k) samples_.push_back(whole.subspan(plan->cuts[k * parts / samples].at));
+      for (std::size_t k = 0; k < samples; ++k)
+        samples_.push_back(whole.subspan(plan->cuts[k * parts / samples].at));
       result_.rows = plan->cuts.back().before.rows;
       result_.consumed = end;
       return result_.rows > 0;

@@ -49,4 +49,8 @@ PyObject* packed_pack(PyObject* module, PyObject* args);
 // offset, columns), a column (type, values, text or None, validity or None, nulls, mask)
 PyObject* csv_columns(PyObject* module, PyObject* args);
 
+// () -> a stream; (stream, bytes, out) -> (bytes taken, bytes made, whether the input may end here)
+PyObject* zstd_stream(PyObject* module, PyObject*);
+PyObject* zstd_step(PyObject* module, PyObject* args);
+
 }  // namespace cdd::ext

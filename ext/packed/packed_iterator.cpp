@@ -2,7 +2,8 @@
 // are the same: symbols, sides and times of a file repeat, and comparing them costs less than making them.
 //
 // Other values are cut out of a str of some rows with their lengths, where all of that is ASCII: nothing has
-// to look at a field's characters then. A tuple that nobody else holds any more is filled again, as zip() does.
+// to look at a field's characters then. A tuple that nobody else holds any more is filled again, as zip()
+// does.
 #include <algorithm>
 #include <cstring>
 #include <mutex>
@@ -43,7 +44,8 @@ struct Ascii {
     for (; i + 8 <= count; i += 8) high |= load<std::uint64_t>(data + i);
     for (; i < count; ++i) high |= static_cast<std::uint64_t>(data[i]);
     if ((high & 0x8080808080808080) != 0) return;
-    text = PyUnicode_DecodeLatin1(reinterpret_cast<const char*>(data), static_cast<Py_ssize_t>(count), nullptr);
+    text =
+        PyUnicode_DecodeLatin1(reinterpret_cast<const char*>(data), static_cast<Py_ssize_t>(count), nullptr);
   }
   void forget() {
     Py_CLEAR(text);
@@ -119,8 +121,8 @@ PyObject* text_of(const ModuleState& state, Iteration& at, std::size_t k, Bytes 
   return text;
 }
 
-// A new tuple, or the one before the last, which a loop has let go of by now. From Python 3.14 on a tuple keeps
-// its hash, so that it cannot be filled again.
+// A new tuple, or the one before the last, which a loop has let go of by now. From Python 3.14 on a tuple
+// keeps its hash, so that it cannot be filled again.
 PyObject* tuple_for(Iteration& at, std::size_t fields) {
   const auto wanted = static_cast<Py_ssize_t>(fields);
 #if !defined(Py_GIL_DISABLED)
@@ -171,7 +173,8 @@ PyObject* next_tuple(const ModuleState& state, Iteration& at) {
     for (std::size_t k = 0; k < wanted; ++k) {
       const std::uint32_t column = at.columns[k];
       if (column >= fields) packed::read_field(view, row, column);
-      PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(k), text_of(state, at, k, at.fields[column], column));
+      PyTuple_SetItem(tuple.get(), static_cast<Py_ssize_t>(k),
+                      text_of(state, at, k, at.fields[column], column));
     }
   }
   keep_tuple(at, tuple.get());

@@ -1,4 +1,5 @@
-/* Packed rows as a C99 program uses them: CSV packed into its own memory, read in place, and what is wrong. */
+/* Packed rows as a C99 program uses them: CSV packed into its own memory, read in place, and what is wrong.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

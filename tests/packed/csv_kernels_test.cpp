@@ -82,7 +82,8 @@ Fields fields_of(Find&& find, Gather&& gather, const CsvDialect& dialect, const 
   for (std::uint32_t c = 0; c < columns; ++c) {
     std::vector<std::byte> out(text.size() + kCsvSlack);
     std::vector<std::int64_t> offsets(rows);
-    const CsvColumn column{text.data(), text.size(), ends.data() + 1 + c, rows, columns, c == 0, result.fields.quotes};
+    const CsvColumn column{text.data(), text.size(), ends.data() + 1 + c, rows,
+                           columns,     c == 0,      result.fields.quotes};
     const std::size_t bytes =
         gather(dialect, column, out.data(), 7, reinterpret_cast<std::byte*>(offsets.data()));
     result.columns.emplace_back(reinterpret_cast<const char*>(out.data()), bytes);
@@ -91,7 +92,8 @@ Fields fields_of(Find&& find, Gather&& gather, const CsvDialect& dialect, const 
   return result;
 }
 
-void expect_same_fields(const CsvDialect& dialect, const std::string& text, bool last, std::uint32_t columns) {
+void expect_same_fields(const CsvDialect& dialect, const std::string& text, bool last,
+                        std::uint32_t columns) {
   const auto of_target = [&](auto&&... of) { return simd::find_csv_fields(of...); };
   const Fields found = fields_of(of_target, simd::gather_csv_column, dialect, text, last, columns);
   const Fields expected =

@@ -37,13 +37,16 @@ struct Text {
 };
 
 template <class Parse>
-Parsed parse(Parse&& parse_column, const std::vector<std::string>& fields, bool minus, bool plain, bool first) {
+Parsed parse(Parse&& parse_column, const std::vector<std::string>& fields, bool minus, bool plain,
+             bool first) {
   Text text;
   for (const std::string& field : fields) text.add(field, first);
-  const std::vector<std::byte> exact(reinterpret_cast<const std::byte*>(text.bytes.data()),
-                                     reinterpret_cast<const std::byte*>(text.bytes.data() + text.bytes.size()));
+  const std::vector<std::byte> exact(
+      reinterpret_cast<const std::byte*>(text.bytes.data()),
+      reinterpret_cast<const std::byte*>(text.bytes.data() + text.bytes.size()));
   const std::size_t stride = first ? 1 : 2;
-  const CsvColumn column{exact.data(), exact.size(), text.ends.data() + stride, fields.size(), stride, first, false};
+  const CsvColumn column{exact.data(), exact.size(), text.ends.data() + stride, fields.size(), stride,
+                         first,        false};
   Parsed parsed;
   parsed.items.resize(fields.size(), -77);
   parsed.left.resize(fields.size());
@@ -114,12 +117,22 @@ TEST(CsvNumbers, ValuesAreThoseOfTheLibrary) {
 // What is usual must not be left: 0.006 is a number, and so is every length up to 15 digits.
 TEST(CsvNumbers, TakesWhatIsUsual) {
   for_each_target([&] {
-    std::vector<std::string> decimals{"0", "0.006", "61800.3", "-0.5", "-0", "5.", ".5", "123456789012345",
-                                      "1234567.89012345", "-1234567.89012345"};
+    std::vector<std::string> decimals{"0",
+                                      "0.006",
+                                      "61800.3",
+                                      "-0.5",
+                                      "-0",
+                                      "5.",
+                                      ".5",
+                                      "123456789012345",
+                                      "1234567.89012345",
+                                      "-1234567.89012345"};
     EXPECT_TRUE(parse(simd::parse_csv_decimals, decimals, true, true, false).left.empty());
-    std::vector<std::string> integers{"0", "7", "-7", "1723161256322", "9999999999999999", "-9999999999999999"};
+    std::vector<std::string> integers{
+        "0", "7", "-7", "1723161256322", "9999999999999999", "-9999999999999999"};
     EXPECT_TRUE(parse(simd::parse_csv_integers, integers, true, true, true).left.empty());
-    const std::vector<std::string> text_of{"", "-", ".", "+1", "1e5", "007", "-007", "nan", "1.2.3", "12345678901234567"};
+    const std::vector<std::string> text_of{"",    "-",    ".",   "+1",    "1e5",
+                                           "007", "-007", "nan", "1.2.3", "12345678901234567"};
     EXPECT_EQ(parse(simd::parse_csv_decimals, text_of, true, true, false).left.size(), text_of.size());
     EXPECT_EQ(parse(simd::parse_csv_integers, text_of, true, true, false).left.size(), text_of.size());
   });

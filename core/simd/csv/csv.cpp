@@ -230,7 +230,9 @@ std::size_t gather_csv_column(const CsvDialect& dialect, const CsvColumn& column
   for (std::size_t r = 0; r < column.rows; ++r) {
     std::uint32_t begin = column.ends[r * column.stride - 1] + 1;
     std::uint32_t end = column.ends[r * column.stride];
-    const auto is_end = [&] { return column.text[begin] == std::byte{'\n'} || column.text[begin] == std::byte{'\r'}; };
+    const auto is_end = [&] {
+      return column.text[begin] == std::byte{'\n'} || column.text[begin] == std::byte{'\r'};
+    };
     while (column.first && begin < end && is_end()) ++begin;
     const std::byte quote{dialect.quote};
     const bool quoted = dialect.quotes && end - begin >= 2 && column.text[begin] == quote;

@@ -134,9 +134,9 @@ struct CsvColumn {
   bool quotes;  // the text has some
 };
 
-// Copies a column's fields to `out`, one after the other, unescaped, and writes where each ends, `base` added,
-// to `offsets`, an int64 a row. `out` has room for the bytes of the fields and kCsvSlack more, which may be
-// written over. Returns how many bytes the fields are.
+// Copies a column's fields to `out`, one after the other, unescaped, and writes where each ends, `base`
+// added, to `offsets`, an int64 a row. `out` has room for the bytes of the fields and kCsvSlack more, which
+// may be written over. Returns how many bytes the fields are.
 inline constexpr std::size_t kCsvSlack = 64;
 std::size_t gather_csv_column(const CsvDialect& dialect, const CsvColumn& column, std::byte* out,
                               std::int64_t base, std::byte* offsets) noexcept;

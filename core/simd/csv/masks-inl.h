@@ -69,8 +69,8 @@ HWY_INLINE CsvMasks MasksOf(D d, const CsvDialect& dialect, const uint8_t* text,
 
 // Bit i of the result: an odd number of bits up to i, that included.
 HWY_INLINE uint64_t PrefixXor(uint64_t bits) {
-#if HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL || \
-    HWY_TARGET == HWY_AVX3_ZEN4 || HWY_TARGET == HWY_AVX3_SPR
+#if HWY_TARGET == HWY_SSE4 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || \
+    HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX3_ZEN4 || HWY_TARGET == HWY_AVX3_SPR
   const hn::FixedTag<uint64_t, 2> d;  // a product without carries, where it is one instruction
   return hn::GetLane(hn::CLMulLower(hn::Set(d, bits), hn::Set(d, ~uint64_t{0})));
 #endif

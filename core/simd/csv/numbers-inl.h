@@ -16,10 +16,9 @@ using Characters = hn::FixedTag<uint8_t, 16>;
 using CharactersV = hn::Vec<Characters>;
 
 // 32 bytes, the upper half 0xff: from 32 - n on, 16 bytes of which the last n are 0xff begin at n.
-alignas(16) inline constexpr uint8_t kLastBytes[32] = {0,    0,    0,    0,    0,    0,    0,    0,
-                                                       0,    0,    0,    0,    0,    0,    0,    0,
-                                                       0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
-                                                       0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+alignas(16) inline constexpr uint8_t kLastBytes[32] = {
+    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,
+    0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 
 // The value of 16 digits 0 to 9, the first the highest.
 HWY_INLINE uint64_t ValueOf(CharactersV digits) {

@@ -190,9 +190,15 @@ void PackCsv(const CsvDialect& dialect, const std::byte* bytes, size_t n, size_t
   // Without room for one step, the byte before the text or target: no field begins there.
   const auto safe = [&](size_t step) { return readable >= step ? text + (readable - step) : text - 1; };
   const auto room_for = [&](size_t step) { return room >= step ? out + (room - step) : out - 1; };
-  PackSink sink{dialect, text,
-                safe(kCopyStep),  target, out, room_for(kCopyStep + 2),
-                safe(kPieceStep), room_for(kPieceStep), out};
+  PackSink sink{dialect,
+                text,
+                safe(kCopyStep),
+                target,
+                out,
+                room_for(kCopyStep + 2),
+                safe(kPieceStep),
+                room_for(kPieceStep),
+                out};
   packed->whole = PackText(dialect, text, n, sink);
   packed->rows = sink.rows;
   packed->bytes = static_cast<size_t>(sink.out - out);

@@ -29,8 +29,9 @@ HWY_INLINE void ScanStep(const CsvMasks& masks, uint64_t valid, size_t at, CsvCa
     const uint64_t upto = LowBits(LowestBit(ends_of_rows) + 1);
     scan->first_end = at + LowestBit(ends_of_rows) + 1;
     scan->at_first_end = scan->total;
-    CountStep({0, 0, masks.quotes & upto}, {step.separators & upto, step.ends & upto, step.quoted & upto, 0, 0, 0},
-              ends_of_rows & upto, &scan->at_first_end);
+    CountStep({0, 0, masks.quotes & upto},
+              {step.separators & upto, step.ends & upto, step.quoted & upto, 0, 0, 0}, ends_of_rows & upto,
+              &scan->at_first_end);
   }
   CountStep(masks, step, ends_of_rows, &scan->total);
 }
