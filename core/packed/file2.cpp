@@ -6,6 +6,7 @@
 #include "core/base/hash.h"
 #include "core/base/text.h"
 #include "core/codec/compressor.h"
+#include "core/packed/column_codec.h"
 #include "core/packed/convert.h"
 #include "core/packed/writer2.h"
 
@@ -35,62 +36,6 @@ Bytes stored_body(Bytes file, const BlockHeader& header, std::size_t checked) {
             static_cast<ull>(header.first_row), static_cast<ull>(header.position));
   }
   return body;
-}
-
-// A compressor makes at most this many bytes of one, so a small body cannot promise much memory.
-constexpr std::uint64_t kMostGrowth = 70'000;
-
-Pages unpack(Compressor compressor, Bytes stored, std::uint32_t raw) {
-  if (raw > (stored.size() + 64) * kMostGrowth)
-    fail(ErrorCode::Corrupt, "%zu bytes cannot be %u decompressed", stored.size(), raw);
-  Pages pages(raw);
-  decompress(compressor, stored, {pages.data(), raw});
-  return pages;
-}
-
-void decode_column(Bytes raw, const ColumnEntry& entry, std::size_t rows, Column* column) {
-  column->type = type_of_schema(entry.type);
-  column->nulls = entry.nulls;
-  ByteReader in(raw);
-  const auto take_padded = [&](std::uint64_t bytes) {
-    const Bytes taken = in.take(bytes);
-    in.take(align_up(bytes, kBlockAlign) - bytes);
-    return taken;
-  };
-  if (entry.nulls > 0) {
-    const Bytes bits = take_padded((rows + 7) / 8);
-    column->valid = Pages(rows);
-    std::size_t nulls = 0;
-    for (std::size_t r = 0; r < rows; ++r) {
-      const bool valid = (static_cast<unsigned>(bits[r / 8]) >> r % 8 & 1) != 0;
-      column->valid.data()[r] = std::byte{valid};
-      nulls += !valid;
-    }
-    if (nulls != entry.nulls)
-      fail(ErrorCode::Corrupt, "a column has %zu nulls, its directory says %u", nulls, entry.nulls);
-  }
-  if (column->type != Type::Text) {
-    const std::size_t bytes = rows * item_bytes(column->type);
-    const Bytes items = take_padded(bytes);
-    column->values = Pages(bytes);
-    std::memcpy(column->values.data(), items.data(), bytes);
-  } else {
-    const Bytes ends = take_padded(4 * (std::uint64_t{rows} + 1));
-    column->values = Pages(8 * (rows + 1));
-    std::uint32_t before = 0;
-    for (std::size_t r = 0; r <= rows; ++r) {
-      const auto end = load<std::uint32_t>(ends.data() + 4 * r);
-      if (end < before || (r == 0 && end != 0))
-        fail(ErrorCode::Corrupt, "text %zu of a column ends before it begins", r);
-      store<std::int64_t>(column->values.data() + 8 * r, end);
-      before = end;
-    }
-    const Bytes text = take_padded(before);
-    column->text_bytes = text.size();
-    column->text = Pages(text.size());
-    if (!text.empty()) std::memcpy(column->text.data(), text.data(), text.size());
-  }
-  if (in.left() != 0) fail(ErrorCode::Corrupt, "%zu bytes follow a column's buffers", in.left());
 }
 
 }  // namespace
@@ -209,7 +154,8 @@ Columns File2::read_block(const BlockHeader& header) const {
   made.columns.resize(header.fields);
   for (std::uint32_t c = 0; c < header.fields; ++c) {
     const ColumnEntry entry = parse_column_entry(body.data() + kEntryBytes * c);
-    if (entry.type != schema_.columns[c].type)
+    const bool by_dictionary = entry.type == kTypeDictionary && schema_.columns[c].type == kTypeText;
+    if (entry.type != schema_.columns[c].type && !by_dictionary)
       fail(ErrorCode::Corrupt, "column %u is of type 0x%04x, the schema says 0x%04x", c, entry.type,
            schema_.columns[c].type);
     if (entry.offset < directory || entry.stored > body.size() || entry.offset > body.size() - entry.stored) {
@@ -221,12 +167,7 @@ Columns File2::read_block(const BlockHeader& header) const {
               ErrorCode::Checksum, "rows from %llu on, column %u: its check does not hold",
               static_cast<ull>(header.first_row), c);
     }
-    if (entry.encoding == 0) {
-      decode_column(stored, entry, header.rows, &made.columns[c]);
-    } else {
-      const Pages raw = unpack(entry.encoding == 1 ? Compressor::Lz4 : Compressor::Zstd, stored, entry.raw);
-      decode_column({raw.data(), raw.size()}, entry, header.rows, &made.columns[c]);
-    }
+    decode_column(stored, entry, header.rows, &made.columns[c]);
   }
   return made;
 }

@@ -5,11 +5,10 @@
 
 #include "core/base/dtype.h"
 #include "core/base/hash.h"
+#include "core/packed/column_codec.h"
 
 namespace cdd::packed {
 namespace {
-
-constexpr std::uint8_t kNanoseconds = 10;
 
 void pad(std::vector<std::byte>& bytes) { bytes.resize(align_up(bytes.size(), kBlockAlign)); }
 
@@ -17,62 +16,7 @@ void add(std::vector<std::byte>& to, const std::byte* data, std::size_t bytes) {
   to.insert(to.end(), data, data + bytes);
 }
 
-std::vector<std::byte> bitmap_of(const Column& column, std::size_t rows) {
-  std::vector<std::byte> bits((rows + 7) / 8);
-  for (std::size_t r = 0; r < rows; ++r) {
-    if (column.valid.data()[r] != std::byte{0}) bits[r / 8] |= static_cast<std::byte>(1 << r % 8);
-  }
-  return bits;
-}
-
-// The buffers of a column one after the other, each padded.
-std::vector<std::byte> column_buffers(const Column& column, std::size_t rows) {
-  std::vector<std::byte> raw;
-  if (column.nulls > 0) {
-    raw = bitmap_of(column, rows);
-    pad(raw);
-  }
-  if (column.type != Type::Text) {
-    add(raw, column.values.data(), rows * item_bytes(column.type));
-  } else {
-    for (std::size_t r = 0; r <= rows; ++r) {
-      const auto end = static_cast<std::uint32_t>(load<std::int64_t>(column.values.data() + 8 * r));
-      add(raw, as_bytes(&end), sizeof end);
-    }
-    pad(raw);
-    add(raw, column.text.data(), static_cast<std::size_t>(column.text_bytes));
-  }
-  pad(raw);
-  return raw;
-}
-
 }  // namespace
-
-std::uint16_t schema_type(Type type) noexcept {
-  switch (type) {
-    case Type::Bool:
-      return DType(Kind::Bool).code();
-    case Type::Int64:
-      return DType(Kind::Int64).code();
-    case Type::UInt64:
-      return DType(Kind::UInt64).code();
-    case Type::Float64:
-      return DType(Kind::Float64).code();
-    case Type::Text:
-    case Type::Auto:
-      return kTypeText;
-    default:
-      return DType(Kind::Datetime64, kNanoseconds).code();
-  }
-}
-
-Type type_of_schema(std::uint16_t type) {
-  for (const Type known : {Type::Bool, Type::Int64, Type::UInt64, Type::Float64, Type::Time, Type::Text}) {
-    if (schema_type(known) == type) return known;
-  }
-  if (type == kTypeBytes) return Type::Text;
-  fail(ErrorCode::Unsupported, "a column is of the unknown type 0x%04x", type);
-}
 
 Writer2::Writer2(const Writer2Options& options, const Schema& schema) : options_(options) {
   for (const SchemaColumn& column : schema.columns) types_.push_back(column.type);
@@ -190,20 +134,10 @@ void Writer2::add_columns(const Columns& columns) {
       fail(ErrorCode::InvalidArgument, "column %zu is of type 0x%04x, the schema says 0x%04x", c, entry.type,
            types_[c]);
     }
-    entry.type = types_[c];
-    entry.nulls = static_cast<std::uint32_t>(column.nulls);
-    const std::vector<std::byte> raw = column_buffers(column, rows);
-    if (raw.size() > kMaxRaw - 64 || column.text_bytes > 0xffffffff) {
-      fail(ErrorCode::InvalidArgument,
-           "a column of %zu bytes is more than a block holds: give fewer rows at once", raw.size());
-    }
-    BlockHeader packed;
-    std::vector<std::byte> stored;
-    pack_body(raw, &packed, &stored);
-    entry.encoding = packed.flags == 0 ? 0 : options_.compressor == Compressor::Lz4 ? 1 : 2;
+    const std::vector<std::byte> stored =
+        encode_column(column, rows, types_[c], options_.compressor, options_.level, &entry);
     entry.offset = static_cast<std::uint32_t>(body.size());
     entry.stored = static_cast<std::uint32_t>(stored.size());
-    entry.raw = static_cast<std::uint32_t>(raw.size());
     entry.check = hash64(stored);
     add(body, stored.data(), stored.size());
     pad(body);

@@ -57,8 +57,4 @@ class Writer2 {
   std::size_t longest_ = 0;
 };
 
-// The type that a schema has for one of a column, and back; back throws Unsupported.
-std::uint16_t schema_type(Type type) noexcept;
-Type type_of_schema(std::uint16_t type);
-
 }  // namespace cdd::packed

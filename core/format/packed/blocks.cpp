@@ -133,25 +133,36 @@ void put_column_entry(const ColumnEntry& entry, std::byte* out) noexcept {
   std::memset(out, 0, kEntryBytes);
   store<std::uint16_t>(out, entry.type);
   store<std::uint8_t>(out + 2, entry.encoding);
+  store<std::uint8_t>(out + 3, entry.width);
+  store<std::uint16_t>(out + 4, entry.codec);
   store<std::uint32_t>(out + 8, entry.nulls);
   store<std::uint32_t>(out + 12, entry.offset);
   store<std::uint32_t>(out + 16, entry.stored);
   store<std::uint32_t>(out + 20, entry.raw);
   store<std::uint64_t>(out + 24, entry.check);
+  store<std::uint64_t>(out + 32, entry.codec_flags);
 }
 
 ColumnEntry parse_column_entry(const std::byte* in) {
   ColumnEntry entry;
   entry.type = load<std::uint16_t>(in);
   entry.encoding = load<std::uint8_t>(in + 2);
+  entry.width = load<std::uint8_t>(in + 3);
+  entry.codec = load<std::uint16_t>(in + 4);
   entry.nulls = load<std::uint32_t>(in + 8);
   entry.offset = load<std::uint32_t>(in + 12);
   entry.stored = load<std::uint32_t>(in + 16);
   entry.raw = load<std::uint32_t>(in + 20);
   entry.check = load<std::uint64_t>(in + 24);
-  if (entry.encoding > 2)
+  entry.codec_flags = load<std::uint64_t>(in + 32);
+  if (entry.encoding > 3)
     fail(ErrorCode::Unsupported, "a column has the unknown encoding %u", entry.encoding);
-  if (!all_zero(in + 3, 5) || !all_zero(in + 32, 8) || (entry.encoding == 0 && entry.stored != entry.raw)) {
+  const bool right_width = entry.type == kTypeDictionary
+                               ? entry.width == 1 || entry.width == 2 || entry.width == 4
+                               : entry.width == 0;
+  const bool right_codec = entry.encoding == 3 || (entry.codec == 0 && entry.codec_flags == 0);
+  if (load<std::uint16_t>(in + 6) != 0 || !right_width || !right_codec ||
+      (entry.encoding == 0 && entry.stored != entry.raw)) {
     fail(ErrorCode::Corrupt, "a column has a directory entry that no writer makes");
   }
   return entry;

@@ -50,6 +50,7 @@ void put_stream_header(std::byte* out) noexcept;
 
 inline constexpr std::uint16_t kTypeText = 0x4000;
 inline constexpr std::uint16_t kTypeBytes = 0x4001;
+inline constexpr std::uint16_t kTypeDictionary = 0x4002;  // of a column that the schema calls text
 
 struct SchemaColumn {
   std::string name;
@@ -70,12 +71,15 @@ inline constexpr std::size_t kEntryBytes = 40;
 // Of the directory of a block of columns.
 struct ColumnEntry {
   std::uint16_t type = kTypeText;
-  std::uint8_t encoding = 0;  // 0 plain, 1 LZ4, 2 zstd
+  std::uint8_t encoding = 0;  // 0 plain, 1 LZ4, 2 zstd, 3 a payload of `codec`
+  std::uint8_t width = 0;     // of a dictionary's codes, 1, 2 or 4 bytes
+  std::uint16_t codec = 0;
   std::uint32_t nulls = 0;
   std::uint32_t offset = 0;  // in the body
   std::uint32_t stored = 0;
   std::uint32_t raw = 0;
   std::uint64_t check = 0;
+  std::uint64_t codec_flags = 0;
 };
 
 void put_column_entry(const ColumnEntry& entry, std::byte* out) noexcept;
