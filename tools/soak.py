@@ -39,6 +39,8 @@ STEPS: dict[str, tuple[str, dict[str, int]]] = {
     "datasets, every call": ("tests/dataset/test_faults.py", {"CDD_DATASET_CALLS": 1}),
     "datasets, the model": ("tests/dataset/test_model.py", {"CDD_MODEL_STATES": 60_000}),
     "feeds, killed": ("tests/ecosystem/test_feeds_faults.py", {"CDD_FEEDS_KILLS": 300}),
+    "csv, every text of up to 8 characters": ("tests/packed/test_csv_rows.py", {"CDD_CSV_LONGEST": 8}),
+    "csv larger than memory": ("tests/packed/test_csv_large.py", {"CDD_CSV_GB": 10}),
     "full disk": ("tests/store/test_full_disk.py", {"CDD_FULL_DISK_POINTS": 20}),
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -122,9 +123,12 @@ class Storing:
                     yield part[begin:], row + begin
             row += rows
         if row < skip:
-            raise ValueError(f"the target has {skip} rows, the source {row}: it was made of another")
+            raise self._other_source(skip, row)
         if kept:
             yield from ((part, skip) for part in kept) if self._clock is None else self._sorted(kept)
+
+    def _other_source(self, target: int, source: int) -> ValueError:
+        return ValueError(f"the target has {target} rows, the source {source}: it was made of another")
 
     def _sorted(self, kept: list[Columns]) -> Iterator[tuple[Columns, int]]:
         assert self._clock is not None
@@ -162,25 +166,40 @@ class Storing:
         with self.open_dataset(self._target, mode, clock=clock, order=order, attrs=attrs) as writer:
             before = len(writer)
             beside = self._open_beside(many, resumed=before > 0)
-            for part, row in self._windows(before):
-                writer.append(self._dataset_columns(part, row, many))
+            try:
+                with beside if beside is not None else nullcontext():
+                    self._append(writer, beside, before, many)
+            except BaseException:
                 if beside is not None:
-                    beside.append(Columns(many, [part.column(name) for name in many], len(part)))
+                    Path(f"{self._beside}.part").unlink(missing_ok=True)
+                raise
             if beside is not None:
-                beside.close()
+                os.replace(f"{self._beside}.part", str(self._beside))
             writer.commit("cdd.csv.store")
             rows = len(writer)
         return StoreReport(rows, rows - before, self._mapped, self._beside, self._findings.lossy)
 
+    def _append(self, writer: Any, beside: Writer | None, before: int, many: list[str]) -> None:
+        """Rows after those that the target has. Texts beside it are written anew: the source has them all."""
+        for part, row in self._windows(before if beside is None else 0):
+            if beside is not None:
+                beside.append(Columns(many, [part.column(name) for name in many], len(part)))
+            skipped = max(before - row, 0)
+            if skipped < len(part):
+                writer.append(self._dataset_columns(part[skipped:], row + skipped, many))
+        if beside is not None and len(beside) < before:
+            raise self._other_source(before, len(beside))
+
     def _open_beside(self, many: list[str], resumed: bool) -> Writer | None:
         if not many:
             return None
-        if resumed:
+        if resumed and self._sort:
             raise ValueError(
-                f"{', '.join(many)}: texts of many values cannot be gone on with: overwrite=True"
+                f"{', '.join(many)}: rows of which some lie beside the dataset cannot be sorted and gone on with: "
+                "overwrite=True"
             )
         self._beside = f"{self._target}.texts.packed"
-        return Writer(self._beside, "w", many)
+        return Writer(f"{self._beside}.part", "w", many)
 
     def _dataset_columns(self, part: Columns, row: int, many: list[str]) -> dict[str, Any]:
         made: dict[str, Any] = {}

@@ -121,6 +121,27 @@ def test_a_dataset(tmp_path) -> None:
         assert ds["ts"][:].tolist() == list(range(50))
 
 
+def test_going_on_with_texts_beside(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("cdd.packed.storing.FEW", 3)
+    lines = [f"{i},note {i},{'ab'[i % 2]}" for i in range(3000)]
+    text = "n,note,side\n" + "\n".join(lines) + "\n"
+    target = tmp_path / "notes"
+    first = cdd.csv.store(text[: text.index("1200,note")].encode(), target)
+    assert (first.rows, first.beside) == (1200, f"{target}.texts.packed")
+    report = cdd.csv.store(text.encode(), target, resume=True)
+    assert (report.rows, report.appended) == (3000, 1800)
+    with cdd.dataset.open(target) as ds:
+        assert ds["n"][:].tolist() == list(range(3000))
+        assert ds["side"].categories == ("a", "b") or list(ds["side"].categories) == ["a", "b"]
+    beside = cdd.packed.open(report.beside, check="full")
+    assert [row[0] for row in beside] == [f"note {i}" for i in range(3000)]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["notes", "notes.texts.packed"]
+    with pytest.raises(ValueError, match="made of another"):
+        cdd.csv.store(text[: text.index("1200,note")].encode(), target, resume=True)
+    assert len(cdd.packed.open(report.beside)) == 3000  # what was there is as it was
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["notes", "notes.texts.packed"]
+
+
 def run(*arguments: str, given: bytes = b"", status: int = 0) -> bytes:
     command = [sys.executable, "-P", "-m", "cdd", "csv", *arguments]
     done = subprocess.run(command, input=given, capture_output=True, check=False)
