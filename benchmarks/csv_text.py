@@ -1,7 +1,7 @@
 """CSV beside the csv module, and with --peers beside pyarrow, polars, pandas and duckdb: one core, CPU time,
 the least of several.
 
-    python3 dev.py bench csv [--peers] [--mb 200]
+    python3 dev.py bench csv [--peers] [--mb 200] [--only trades]
 
 Texts: the shape 10,000 x 3; trades written from the recorded series (--mb of them); quoted text with line
 ends in fields. Peers run with one thread, too. Strings: every field as text. Typed: two int64, two float64,
@@ -175,6 +175,39 @@ def compare(name: str, text: bytes, with_peers: bool) -> dict[str, float]:
     return results
 
 
+def two_cores(text: bytes) -> dict[str, float]:
+    """How many times as fast, by the clock, and whether the bytes are the same."""
+    made, seconds = {}, {1: float("inf"), 2: float("inf")}
+    out = bytearray(2 * len(text) + 4096)
+    for _ in range(7):
+        for threads in seconds:
+            cdd.set_threads(threads)
+            start = time.perf_counter()
+            made[threads] = cdd.csv.pack(text, out=out)
+            seconds[threads] = min(seconds[threads], time.perf_counter() - start)
+    bytes_of = []
+    for threads in seconds:
+        cdd.set_threads(threads)
+        bytes_of.append(bytes(cdd.csv.pack(text)))
+    typed = {1: float("inf"), 2: float("inf")}
+    for _ in range(7):
+        for threads in typed:
+            cdd.set_threads(threads)
+            start = time.perf_counter()
+            cdd.csv.read(text)
+            typed[threads] = min(typed[threads], time.perf_counter() - start)
+    cdd.set_threads(1)
+    results = {
+        "two cores beside one, pack": seconds[1] / seconds[2],
+        "two cores beside one, typed columns": typed[1] / typed[2],
+        "the same bytes (1: yes)": float(bytes_of[0] == bytes_of[1]),
+    }
+    print()
+    for what, value in results.items():
+        print(f"  {what:<40}{value:>10.2f}")
+    return results
+
+
 def rows_of_module(text: bytes) -> None:
     for _ in csv.reader(io.StringIO(text.decode(), newline="")):
         pass
@@ -196,11 +229,20 @@ def small_things(text: bytes) -> dict[str, float]:
     opening = least(lambda: cdd.packed.open(data), times=200)
     packed2 = bytes(cdd.csv.pack(text, version=2))
     scan = least(lambda: cdd.packed.open(packed2).verify("bounds"))
+    columns = cdd.csv.read(text)
+    made = io.BytesIO()
+    with cdd.packed.open(made, "w", columns=columns.names, types=columns.types) as writer:
+        for i in range(0, len(columns), 20_000):
+            writer.append(columns[i : i + 20_000])
+    table2 = made.getvalue()
+    table = least(lambda: cdd.packed.open(table2).table())
     results = {
         "p.field(7, 1), ns": (field - loop) * 1e9,
         "open of bytes, us": opening * 1e6,
         "version 2, LZ4: size of CSV / size": len(text) / len(packed2),
         "version 2, LZ4: scan, MB of CSV/s": len(text) / scan / 1e6,
+        "version 2, typed: size of CSV / size": len(text) / len(table2),
+        "version 2, typed: table(), MB of CSV/s": len(text) / table / 1e6,
     }
     print()
     for what, value in results.items():
@@ -212,15 +254,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--peers", action="store_true")
     parser.add_argument("--mb", type=float, default=200, help="of trades (default: 200)")
+    parser.add_argument("--only", choices=("shape", "trades", "quoted", "small"), help="one part of it")
     parser.add_argument("--json", metavar="FILE")
     options = parser.parse_args()
     cdd.set_threads(1)
-    results = {
-        "shape 10,000 x 3": compare("shape 10,000 x 3", shape_text(), options.peers),
-        "trades": compare("trades", trades_text(options.mb), options.peers),
-        "quoted text": compare("quoted text", quoted_text(), options.peers),
-        "small": small_things(trades_text(20)),
+    parts: dict[str, Callable[[], dict[str, float]]] = {
+        "shape": lambda: compare("shape 10,000 x 3", shape_text(), options.peers),
+        "trades": lambda: compare("trades", trades_text(options.mb), options.peers),
+        "quoted": lambda: compare("quoted text", quoted_text(), options.peers),
+        "small": lambda: small_things(trades_text(20)) | two_cores(trades_text(options.mb)),
     }
+    results = {name: part() for name, part in parts.items() if options.only in (None, name)}
     if options.json:
         Path(options.json).write_text(json.dumps(results, indent=1))
 

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
-from cdd import TruncatedError, _cdd
+from cdd import _cdd
 from cdd.arguments import shown
 from cdd.packed.opening import mapped
 
@@ -77,7 +77,7 @@ class ZstdFile(io.RawIOBase):
             pass
         return self._at
 
-    def readinto(self, buffer: Buffer, /) -> int:
+    def readinto(self, buffer: Any, /) -> int:
         if not memoryview(buffer).nbytes:
             return 0
         while True:
@@ -91,7 +91,7 @@ class ZstdFile(io.RawIOBase):
                 return made
             if ends:
                 if not between:
-                    raise TruncatedError(f"{self._path}: the file ends within a zstd frame")
+                    raise _cdd.TruncatedError(f"{self._path}: the file ends within a zstd frame")
                 return 0
 
     def readall(self) -> bytes:

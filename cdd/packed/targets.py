@@ -174,7 +174,7 @@ class Storing:
                     Path(f"{self._beside}.part").unlink(missing_ok=True)
                 raise
             if beside is not None:
-                os.replace(f"{self._beside}.part", str(self._beside))
+                Path(f"{self._beside}.part").replace(str(self._beside))
             writer.commit("cdd.csv.store")
             rows = len(writer)
         return StoreReport(rows, rows - before, self._mapped, self._beside, self._findings.lossy)
@@ -195,7 +195,7 @@ class Storing:
             return None
         if resumed and self._sort:
             raise ValueError(
-                f"{', '.join(many)}: rows of which some lie beside the dataset cannot be sorted and gone on with: "
+                f"{', '.join(many)} lie beside the dataset, which cannot be sorted and gone on with: "
                 "overwrite=True"
             )
         self._beside = f"{self._target}.texts.packed"

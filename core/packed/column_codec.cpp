@@ -81,7 +81,8 @@ bool dictionary_buffers(const Column& column, std::size_t rows, std::vector<std:
                              static_cast<std::size_t>(column.text_bytes));
   for (std::size_t r = 0; r < rows; ++r) {
     const auto begin = static_cast<std::size_t>(text_end(column, r));
-    const std::string_view text = all.substr(begin, static_cast<std::size_t>(text_end(column, r + 1)) - begin);
+    const std::string_view text =
+        all.substr(begin, static_cast<std::size_t>(text_end(column, r + 1)) - begin);
     const auto [found, fresh] = codes.emplace(text, static_cast<std::uint32_t>(codes.size()));
     if (fresh) {
       if (codes.size() > kMostTexts || codes.size() > rows / 2 + 1) return false;
@@ -240,8 +241,8 @@ std::vector<std::byte> encode_column(const Column& column, std::size_t rows, std
                                      Compressor compressor, int level, ColumnEntry* entry) {
   const bool is_text = column.type == Type::Text;
   if (column.text_bytes > 0xffffffff || 8 * (std::uint64_t{rows} + 1) + column.text_bytes > kMaxRaw - 512) {
-    fail(ErrorCode::InvalidArgument, "a column of %zu rows is more than a block holds: give fewer rows at once",
-         rows);
+    fail(ErrorCode::InvalidArgument,
+         "a column of %zu rows is more than a block holds: give fewer rows at once", rows);
   }
   entry->type = type;
   entry->nulls = static_cast<std::uint32_t>(column.nulls);
@@ -266,7 +267,8 @@ std::vector<std::byte> encode_column(const Column& column, std::size_t rows, std
   if (is_text) return best;
   std::uint64_t flags = 0;
   std::vector<std::byte> numeric = numeric_payload(column, rows, &flags);
-  if (numeric.empty() || numeric.size() >= best.size() || entry->raw > numeric.size() * kMostGrowth) return best;
+  if (numeric.empty() || numeric.size() >= best.size() || entry->raw > numeric.size() * kMostGrowth)
+    return best;
   entry->encoding = 3;
   entry->codec = static_cast<std::uint16_t>(CodecId::Numeric);
   entry->codec_flags = flags;
@@ -296,7 +298,8 @@ void decode_column(Bytes stored, const ColumnEntry& entry, std::size_t rows, Col
     column->values = Pages(items.size());
     if (!items.empty()) std::memcpy(column->values.data(), items.data(), items.size());
   }
-  if (buffers.in.left() != 0) fail(ErrorCode::Corrupt, "%zu bytes follow a column's buffers", buffers.in.left());
+  if (buffers.in.left() != 0)
+    fail(ErrorCode::Corrupt, "%zu bytes follow a column's buffers", buffers.in.left());
 }
 
 std::uint16_t schema_type(Type type) noexcept {

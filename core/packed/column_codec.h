@@ -16,9 +16,9 @@ inline constexpr std::uint64_t kMostGrowth = 70'000;
 // Bytes that a compressor made into `raw`. Throws Corrupt.
 Pages unpack(Compressor compressor, Bytes stored, std::uint32_t raw);
 
-// The smallest form of a column, or with Compressor::None its plain buffers. Sets what the entry says of them:
-// type, encoding, width, codec, its flags, nulls and raw. Throws InvalidArgument for more bytes than a block
-// holds.
+// The smallest form of a column, or with Compressor::None its plain buffers. Sets what the entry says of
+// them: type, encoding, width, codec, its flags, nulls and raw. Throws InvalidArgument for more bytes than a
+// block holds.
 std::vector<std::byte> encode_column(const Column& column, std::size_t rows, std::uint16_t type,
                                      Compressor compressor, int level, ColumnEntry* entry);
 

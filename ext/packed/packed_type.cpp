@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "core/format/packed/rows.h"
-#include "core/packed/file2.h"
 #include "core/packed/column_codec.h"
+#include "core/packed/file2.h"
 #include "core/packed/writer2.h"
 #include "ext/arguments.h"
 

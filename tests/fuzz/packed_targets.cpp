@@ -2,6 +2,7 @@
 // text gives the same rows, and a file in memory of exact size is read or refused.
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "core/packed/columns.h"
 #include "core/packed/csv_rows.h"
@@ -30,6 +31,39 @@ Buffer packed_or_none(const CsvOptions& options, Bytes text) {
   return out;
 }
 
+// Typed columns, or nothing where the text is refused.
+std::optional<Columns> columns_or_none(const CsvOptions& options, Bytes text) {
+  try {
+    ColumnsState state;
+    return read_columns(options, {}, {}, text, true, state);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+bool same_bytes(const Pages& a, const Pages& b, std::size_t bytes) {
+  if (bytes == 0) return true;
+  if (a.data() == nullptr || b.data() == nullptr) return a.data() == b.data();
+  return std::memcmp(a.data(), b.data(), bytes) == 0;
+}
+
+void require_same(const Columns& a, const Columns& b) {
+  require(a.rows == b.rows && a.names == b.names && a.columns.size() == b.columns.size(),
+          "columns by their ends are those of the machine");
+  const auto rows = static_cast<std::size_t>(a.rows);
+  for (std::size_t c = 0; c < a.columns.size(); ++c) {
+    const Column& x = a.columns[c];
+    const Column& y = b.columns[c];
+    require(x.type == y.type && x.nulls == y.nulls && x.text_bytes == y.text_bytes,
+            "types and nulls are the same");
+    const bool is_text = x.type == Type::Text;
+    require(same_bytes(x.values, y.values, is_text ? 8 * (rows + 1) : rows * item_bytes(x.type)) &&
+                same_bytes(x.text, y.text, static_cast<std::size_t>(x.text_bytes)) &&
+                same_bytes(x.valid, y.valid, x.nulls > 0 ? rows : 0),
+            "items are the same");
+  }
+}
+
 }  // namespace
 
 void csv_text(Bytes input) {
@@ -53,11 +87,11 @@ void csv_text(Bytes input) {
   if (!by_kernel.empty()) {
     check_rows(open_version1(by_kernel), options.utf8 ? Check::Utf8 : Check::Full);
   }
-  try {
-    ColumnsState state;
-    read_columns(options, {}, {}, text, true, state);
-  } catch (const Error&) {
-  }
+  const std::optional<Columns> columns = columns_or_none(options, text);
+  if (has_comment) return;
+  const std::optional<Columns> again = columns_or_none(machine, text);
+  require(columns.has_value() == again.has_value(), "the machine takes what the kernels take");
+  if (columns) require_same(*columns, *again);
 }
 
 void packed_file(Bytes input) {

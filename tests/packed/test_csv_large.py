@@ -1,4 +1,4 @@
-"""Text larger than memory: CDD_CSV_GB of it (10 in the soak), made while it is read, in a process of its own."""
+"""Text larger than memory: CDD_CSV_GB of it (10 in the soak), made while it is read, in its own process."""
 
 import json
 import os
