@@ -148,6 +148,7 @@ class Columns:
 
     def __init__(self, table: Table, parts: dict[str, Part], asof: Any) -> None:
         self._table = table
+        self._order = tuple(parts)
         self._parts = {name: part for name, part in parts.items() if part is not _WHOLE}
         self._names = tuple(name for name in parts if name not in self._parts)
         self._asof = {} if asof is None else {"asof": asof}
@@ -165,7 +166,7 @@ class Columns:
             found[name] = _copied(found[name], out[name])
         for name, part in self._parts.items():
             found[name] = _windows(self._table[name], starts, rows, part, out.get(name))
-        return found
+        return {name: found[name] for name in dict.fromkeys((*self._order, *found))}
 
     def one(self, start: int, rows: int) -> Arrays:
         return {name: block[0] for name, block in self.read(np.array([start]), rows, {}).items()}

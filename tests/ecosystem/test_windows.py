@@ -129,10 +129,13 @@ def test_columns_of_a_dataset(tmp_path: Path) -> None:
     alone = cdd.Windows(ds, 20, columns="price")
     assert np.array_equal(alone[30], PRICE[30:50])
     part = cdd.Windows(ds, 20, levels=0, features={"ob": slice(2)})
+    assert part.names == ("time", "ob", "price")
     assert np.array_equal(part[8]["ob"], BOOK[8:28, 0, :2])
     assert np.array_equal(part[8]["price"], PRICE[8:28])
-    trades = cdd.Windows(ds["trades"], 4, columns="size")
-    assert np.array_equal(trades.read([39]), [[39, 40, 41, 42]])
+    for columns in ("size", ("size",)):
+        trades = pickle.loads(pickle.dumps(cdd.Windows(ds["trades"], 4, columns=columns)))
+        found = trades.read([39])
+        assert np.array_equal(found if columns == "size" else found["size"], [[39, 40, 41, 42]])
 
 
 def test_several_datasets_are_symbols(tmp_path: Path) -> None:
