@@ -58,7 +58,7 @@ CMAKE_MIN = (3, 25)
 WHEEL_LIBRARIES = ["libzstd-dev", "liblz4-dev", "librust-blake3-dev", "libxxhash-dev", "libtbb-dev"]
 LIBRARIES = [*WHEEL_LIBRARIES, "libgtest-dev", "zlib1g-dev"]  # the last are the tests' own
 BENCHMARKS = ("all", "csv", "dataset", "ecosystem", "gather", "kernels", "keys", "logical", "long", "read")
-BENCHMARKS += ("size", "tiles", "write")
+BENCHMARKS += ("async", "size", "tiles", "write")
 
 # ---------------------------------------------------------------- small things
 
@@ -255,8 +255,8 @@ def bench(options: argparse.Namespace) -> None:
     if name == "ecosystem":
         return ecosystems.bench(build_wheel, rest)
     groups = ["peers", "plots"] if name == "all" else ["peers"] if options.peers else []
-    if name == "csv":
-        name, groups = "csv_text", ["csv_peers"] if options.peers else []
+    groups = ["csv_peers"] if name == "csv" and options.peers else groups
+    name = {"async": "async_reads", "csv": "csv_text"}.get(name, name)
     need_venv("demo", *groups, *([name] if name in ("logical", "tiles") else []))
     if name in ("all", "gather", "kernels"):
         if distribution() and not installed(["libbenchmark-dev"]):

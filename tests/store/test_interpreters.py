@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -22,17 +23,30 @@ import importlib.util
 spec = importlib.util.spec_from_file_location("cdd._cdd", {cdd._cdd.__file__!r})
 core = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(core)
+class Future:
+    value = error = None
+    def done(self): return self.value is not None or self.error is not None
+    def set_result(self, value): self.value = value
+    def set_exception(self, error): self.error = error
 for _ in range(20):
     memory = core.Memory()
-    writer = core.Writer(memory, "w", (8, ()), b"", "auto", "fast", 3, False, None, 1.0, 4096, 0, "batch")
-    writer.append(8, memoryview(bytes(range(80))).cast("q"))
+    writer = core.Writer(memory, "w", {{"layout": (8, ())}})
+    writer.append(8, memoryview(bytes(range(80))).cast("q"), 0)
     writer.close()
     out = bytearray(80)
-    reader = core.Reader(memory, "full", False, 1 << 31)
-    reader.read_into(0, None, out)
+    reader = core.Reader(memory, {{"check": "full"}})
+    reader.read_into(0, 10, out)
     assert out == bytes(range(80))
+    queue, futures = core.Queue(), [Future() for _ in range(8)]
+    others = [bytearray(80) for _ in futures]
+    for future, other in zip(futures, others):
+        queue.read(reader, future, other, 0, 10, other)
+    while not all(future.done() for future in futures):
+        queue.wait(1000)
+        queue.resolve()
+    assert all(future.value is other and other == out for future, other in zip(futures, others))
 try:
-    core.Reader(b"", "full", False, 1 << 31)
+    core.Reader(b"", {{}})
 except core.TruncatedError:
     pass
 """
@@ -79,6 +93,28 @@ def in_threads(work: Callable[[int], object], count: int) -> list[object]:
 @pytest.mark.parametrize("count", [1, 4])
 def test_sub_interpreters_with_a_gil_of_their_own(count: int) -> None:
     assert in_threads(lambda _: run_in_sub_interpreter(SUB_INTERPRETER), count) == [None] * count
+
+
+@pytest.mark.parametrize("version", ["3.12", "3.13", "3.14"])
+def test_sub_interpreters_of_later_pythons_that_are_here(version: str) -> None:
+    """One module serves all versions from 3.11 on; only later ones have GILs of their own."""
+    if not Path(str(cdd._cdd.__file__)).name.startswith("_cdd.abi3"):
+        pytest.skip("the module is for one version of Python")
+    beside = sorted(Path(sys.base_prefix).parent.glob(f"{version}.*/bin/python"))  # as pyenv has them
+    runs_code = [
+        one
+        for one in (*filter(None, [shutil.which(f"python{version}")]), *map(str, beside))
+        if subprocess.run([one, "-c", ""], capture_output=True, check=False).returncode == 0
+    ]
+    if not runs_code:
+        pytest.skip(f"there is no Python {version}")
+    made, runs = ("import _xxsubinterpreters as i; one = i.create(isolated=True)", "i.run_string(one, code)")
+    if version != "3.12":
+        made = "import _interpreters as i; one = i.create()"
+        runs = "wrong = i.exec(one, code); assert not wrong, wrong"
+    code = f"{made}; code = {SUB_INTERPRETER!r}; {runs}; i.destroy(one)"
+    done = subprocess.run([runs_code[0], "-I", "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.skipif(not FREE_THREADED, reason="this Python always has a GIL")
