@@ -41,6 +41,11 @@ STEPS: dict[str, tuple[str, dict[str, int]]] = {
     "feeds, killed": ("tests/ecosystem/test_feeds_faults.py", {"CDD_FEEDS_KILLS": 300}),
     "csv, every text of up to 8 characters": ("tests/packed/test_csv_rows.py", {"CDD_CSV_LONGEST": 8}),
     "csv larger than memory": ("tests/packed/test_csv_large.py", {"CDD_CSV_GB": 10}),
+    "reads beside a writer, on each loop": (
+        "tests/async/test_beside_writer.py",
+        {"CDD_ASYNC_READS": 100_000},
+    ),
+    "cancelled reads": ("tests/async/test_cancelling.py", {"CDD_ASYNC_CANCELS": 10_000}),
     "full disk": ("tests/store/test_full_disk.py", {"CDD_FULL_DISK_POINTS": 20}),
 }
 
