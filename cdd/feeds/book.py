@@ -4,6 +4,7 @@ A message that cannot be trusted leaves a book that is not: until the next snaps
 """
 
 import struct
+import sys
 import zlib
 from bisect import bisect_left
 from enum import Enum
@@ -104,6 +105,7 @@ class Book:
         self.features = chosen
         self.shape = 2 * self._count, len(chosen)
         self._names = [{"price": "prices"}.get(name, f"{name.rstrip('s')}s") for name in chosen]
+        self._has_orders = "orders" in chosen
         self._most = float(np.finfo(self.dtype).max)
         self._pack = struct.Struct(f"={2 * self._count * len(chosen)}{self.dtype.char}").pack
         self._bids, self._asks = _Side(), _Side()
@@ -141,21 +143,23 @@ class Book:
         else:
             self._bids.fill(bids)
             self._asks.fill(asks)
-        if len(self._bids.prices) > update.depth:
-            self._bids.keep(slice(-update.depth, None))
-        if len(self._asks.prices) > update.depth:
-            self._asks.keep(slice(update.depth))
+        depth = update.depth or sys.maxsize
+        if len(self._bids.prices) > depth:
+            self._bids.keep(slice(-depth, None))
+        if len(self._asks.prices) > depth:
+            self._asks.keep(slice(depth))
         self._check(update)
         self._seq, self._prev = update.seq, update.prev
         self.is_synced = True
         return Applied.SESSION if kind == "snapshot" or not was_synced else Applied.ROW
 
     def _parsed(self, levels: Any) -> list[Parsed]:
-        most = self._most
+        most, has_orders = self._most, self._has_orders
         parsed = []
         try:
             for level in levels:
-                price, size, orders = float(level[0]), float(level[1]), float(level[3])
+                price, size = float(level[0]), float(level[1])
+                orders = float(level[3]) if has_orders else 0.0
                 if not (0.0 < price <= most and 0.0 <= size <= most and 0.0 <= orders <= most):
                     raise RejectedError("level", arguments.shown(level))
                 parsed.append((price, size, orders, level))

@@ -18,10 +18,12 @@ class Update(NamedTuple):
     kind      "snapshot": the book as it is, changes follow; "update": changes of the book before; "whole":
               the book as it is, each message is one
     time      of the exchange, ns since 1970
-    bids      levels as [price, size, anything, orders], of texts or numbers; a size of 0 takes a price out
+    bids      levels as [price, size, anything, orders], of texts or numbers; a size of 0 takes a price out.
+              Those of a book without the feature "orders" may be [price, size]
     seq, prev the number of this message and of the one it follows; None where there are none
     checksum  of the 25 best levels, None where there is none
-    depth     levels a side that the channel has at most
+    depth     levels a side that the channel has at most, 0 for any number: what changes push beyond it is
+              taken out
     """
 
     symbol: str
@@ -33,7 +35,7 @@ class Update(NamedTuple):
     seq: int | None = None
     prev: int | None = None
     checksum: int | None = None
-    depth: int = 400
+    depth: int = 0
 
 
 CHANNELS = {"books": 400, "books-l2-tbt": 400, "books50-l2-tbt": 50, "books5": 5, "bbo-tbt": 1}

@@ -182,6 +182,7 @@ def slowly(block: np.ndarray, folder: str) -> np.ndarray:
     return block
 
 
+@pytest.mark.skipif(os.name == "nt", reason="kill -9")
 @pytest.mark.filterwarnings("ignore")
 def test_a_worker_that_is_killed_costs_nothing(path: Path, client: Any, tmp_path: Path) -> None:
     folder = tmp_path / "begun"

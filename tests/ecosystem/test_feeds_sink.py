@@ -194,8 +194,8 @@ def test_old_versions_go_when_a_file_ends(tmp_path: Path) -> None:
 def test_updates_of_ones_own(tmp_path: Path) -> None:
     with sink(tmp_path / "set", features=("price", "size")) as into:
         for number in range(5):
-            bids = [(100 - number, 2.5, None, 0)]
-            update = feeds.Update("BTC-USDT", "depth", "whole", 10**18 + number, bids, [(101, 1, None, 0)])
+            bids = [(100 - number, 2.5)]
+            update = feeds.Update("BTC-USDT", "depth", "whole", 10**18 + number, bids, [(101, 1)])
             into.put(update, 10**18)
     with dataset.open(tmp_path / "set") as ds:
         assert ds["book"].shape == (5, 50, 2)
@@ -211,3 +211,17 @@ def test_a_closed_sink_says_so(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="is closed"):
         into.put(GOOD)
     assert json.loads(text(GOOD)) == GOOD
+
+
+def test_books_of_ones_own_may_be_deep_and_channels_are_cut() -> None:
+    levels = [(price, 1, None, 1) for price in range(1, 1001)]
+    book = feeds.Book(levels=400)
+    book.apply(feeds.Update("X", "own", "snapshot", 0, levels, []))
+    gone = [(price, 0, None, 0) for price in range(601, 1001)]
+    book.apply(feeds.Update("X", "own", "update", 0, gone, []))
+    assert book.row()[399, 0] == 600
+    assert book.row()[0, 0] == 201
+    book.apply(feeds.Update("X", "books", "snapshot", 0, levels, [], depth=400))
+    book.apply(feeds.Update("X", "books", "update", 0, gone[100:], [], depth=400))
+    assert book.row()[399, 0] == 700
+    assert (book.row()[:300] == 0).all(), "what was beyond the channel's depth is not known"

@@ -209,6 +209,7 @@ def test_wrong_arguments(options: dict[str, Any], text: str, tmp_path: Path) -> 
         asyncio.run(feeds.record(tmp_path, given.pop("symbols"), **given))
 
 
+@pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_the_command_until_it_is_terminated(tmp_path: Path) -> None:
     messages = list(Exchange().run(30))
     command = [sys.executable, "-P", "-m", "cdd", "record", str(tmp_path), SYMBOL, "--flush", "0.1", "--url"]
