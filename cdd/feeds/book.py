@@ -3,9 +3,9 @@
 A message that cannot be trusted leaves a book that is not: until the next snapshot nothing is made of it.
 """
 
-import struct
 import sys
 import zlib
+from array import array
 from bisect import bisect_left
 from enum import Enum
 from itertools import zip_longest
@@ -35,47 +35,60 @@ class Applied(Enum):
 
 
 class _Side:
-    """Levels in order of price, upwards."""
+    """Levels in order of price, upwards. Arrays, no lists of numbers: hundreds of books stay in the cache."""
 
-    __slots__ = ("levels", "orders", "prices", "sizes")
+    __slots__ = ("keys", "orders", "prices", "sizes", "texts")
 
-    def __init__(self) -> None:
-        self.prices: list[float] = []
-        self.sizes: list[float] = []
-        self.orders: list[float] = []
-        self.levels: list[Level] = []  # as they came: checksums are of the exchange's own text
+    def __init__(self, code: str) -> None:
+        self.keys: array[float] = array("d")  # prices, exactly
+        self.prices: array[float] = array(code)  # as rows have them, as what follows
+        self.sizes: array[float] = array(code)
+        self.orders: array[float] = array(code)
+        self.texts: list[str] | None = None  # price:size as they came, where the exchange sends checksums
 
-    def fill(self, parsed: list[Parsed]) -> None:
+    def fill(self, parsed: list[Parsed], with_texts: bool) -> None:
         """These levels and no others; of several of one price the last."""
         parsed = [level for level in parsed if level[1]]
         parsed.sort(key=itemgetter(0))
-        prices = [level[0] for level in parsed]
-        if len(set(prices)) < len(prices):
+        if len({level[0] for level in parsed}) < len(parsed):
             parsed = list({level[0]: level for level in parsed}.values())
-            prices = [level[0] for level in parsed]
-        self.prices = prices
-        self.sizes = [level[1] for level in parsed]
-        self.orders = [level[2] for level in parsed]
-        self.levels = [level[3] for level in parsed]
+        code = self.prices.typecode
+        self.keys = array("d", [level[0] for level in parsed])
+        self.prices = array(code, self.keys)
+        self.sizes = array(code, [level[1] for level in parsed])
+        self.orders = array(code, [level[2] for level in parsed])
+        self.texts = [_text(level[3]) for level in parsed] if with_texts else None
 
     def change(self, parsed: list[Parsed]) -> None:
-        prices, sizes, orders, levels = self.prices, self.sizes, self.orders, self.levels
+        keys, sizes, orders, texts = self.keys, self.sizes, self.orders, self.texts
         for price, size, count, level in parsed:
-            at = bisect_left(prices, price)
-            if at < len(prices) and prices[at] == price:
+            at = bisect_left(keys, price)
+            if at < len(keys) and keys[at] == price:
                 if size:
-                    sizes[at], orders[at], levels[at] = size, count, level
+                    sizes[at], orders[at] = size, count
+                    if texts is not None:
+                        texts[at] = _text(level)
                 else:
-                    del prices[at], sizes[at], orders[at], levels[at]
+                    del keys[at], self.prices[at], sizes[at], orders[at]
+                    if texts is not None:
+                        del texts[at]
             elif size:
-                prices.insert(at, price)
+                keys.insert(at, price)
+                self.prices.insert(at, price)
                 sizes.insert(at, size)
                 orders.insert(at, count)
-                levels.insert(at, level)
+                if texts is not None:
+                    texts.insert(at, _text(level))
 
     def keep(self, part: slice) -> None:
-        self.prices, self.sizes = self.prices[part], self.sizes[part]
-        self.orders, self.levels = self.orders[part], self.levels[part]
+        self.keys, self.prices = self.keys[part], self.prices[part]
+        self.sizes, self.orders = self.sizes[part], self.orders[part]
+        if self.texts is not None:
+            self.texts = self.texts[part]
+
+
+def _text(level: Level) -> str:
+    return f"{level[0]}:{level[1]}"
 
 
 class Book:
@@ -107,9 +120,7 @@ class Book:
         self._names = [{"price": "prices"}.get(name, f"{name.rstrip('s')}s") for name in chosen]
         self._has_orders = "orders" in chosen
         self._most = float(np.finfo(self.dtype).max)
-        self._pack = struct.Struct(f"={2 * self._count * len(chosen)}{self.dtype.char}").pack
-        self._bids, self._asks = _Side(), _Side()
-        self._nothing = [0.0] * self._count
+        self._bids, self._asks = _Side(self.dtype.char), _Side(self.dtype.char)
         self._seq: int | None = None
         self._prev: int | None = None
         self.is_synced = False
@@ -141,12 +152,13 @@ class Book:
             self._bids.change(bids)
             self._asks.change(asks)
         else:
-            self._bids.fill(bids)
-            self._asks.fill(asks)
+            with_texts = update.checksum is not None
+            self._bids.fill(bids, with_texts)
+            self._asks.fill(asks, with_texts)
         depth = update.depth or sys.maxsize
-        if len(self._bids.prices) > depth:
+        if len(self._bids.keys) > depth:
             self._bids.keep(slice(-depth, None))
-        if len(self._asks.prices) > depth:
+        if len(self._asks.keys) > depth:
             self._asks.keep(slice(depth))
         self._check(update)
         self._seq, self._prev = update.seq, update.prev
@@ -170,19 +182,21 @@ class Book:
         return parsed
 
     def _check(self, update: Update) -> None:
-        bids, asks = self._bids.prices, self._asks.prices
+        bids, asks = self._bids.keys, self._asks.keys
         if bids and asks and bids[-1] >= asks[0]:
             raise RejectedError("crossed", f"a bid of {bids[-1]:g}, an ask of {asks[0]:g}")
-        if update.checksum is not None:
+        if update.checksum is not None and self._bids.texts is not None:
             found = self.checksum()
             if found != update.checksum:
                 raise RejectedError("checksum", f"{update.checksum} came, the book's is {found}")
 
     def checksum(self) -> int:
         """OKX's checksum of the book: CRC-32, as int32, of price:size of the best bid, the best ask, the next
-        bid, and so on, of 25 levels a side."""
-        bids = [f"{level[0]}:{level[1]}" for level in self._bids.levels[: -_CHECKED - 1 : -1]]
-        asks = [f"{level[0]}:{level[1]}" for level in self._asks.levels[:_CHECKED]]
+        bid, and so on, of 25 levels a side. ValueError where the snapshot had none: the texts of
+        levels are not kept then."""
+        if self._bids.texts is None or self._asks.texts is None:
+            raise ValueError("the snapshot came without a checksum")
+        bids, asks = self._bids.texts[: -_CHECKED - 1 : -1], self._asks.texts[:_CHECKED]
         pairs = [text for pair in zip_longest(bids, asks) for text in pair if text is not None]
         crc = zlib.crc32(":".join(pairs).encode())
         return crc - (1 << 32) if crc >> 31 else crc
@@ -191,19 +205,16 @@ class Book:
 
     def packed(self) -> bytes:
         """The row as unpack() takes it: of bids, then of asks, each feature's items in order of price."""
-        count, items = self._count, []
+        count, parts = self._count, []
         for side, part, is_bids in (
             (self._bids, slice(-count, None), True),
             (self._asks, slice(count), False),
         ):
-            missing = count - len(side.prices)
+            missing = bytes(self.dtype.itemsize * max(0, count - len(side.keys)))
             for name in self._names:
-                found = getattr(side, name)[part]
-                if missing > 0:
-                    empty = self._nothing[:missing]
-                    found = empty + found if is_bids else found + empty
-                items += found
-        return self._pack(*items)
+                found = getattr(side, name)[part].tobytes()
+                parts.append(missing + found if is_bids else found + missing)
+        return b"".join(parts)
 
     def unpack(self, rows: bytes | bytearray) -> Array:
         """An array of shape (n, 2 * levels, features) of packed rows."""

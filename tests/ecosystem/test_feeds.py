@@ -48,8 +48,8 @@ def broken(messages: list[Message], dice: random.Random) -> list[Message]:
             elif what < 0.03 and made:
                 made.insert(-1, message)
                 continue
-            elif what < 0.035:
-                data["checksum"] = (data["checksum"] or 1) ^ 5
+            elif what < 0.035 and data["checksum"]:
+                data["checksum"] ^= 5
             elif what < 0.04 and data["bids"]:
                 data["bids"][0][0] = "99999999"
         made.append(message)
@@ -90,6 +90,23 @@ def test_numbers_that_begin_anew_are_no_gap(tmp_path: Path) -> None:
         for message in messages:
             into.put(message, received(message))
     assert not into.rejected
+    check(tmp_path / "set", replay(messages))
+
+
+def test_a_message_without_changes_is_a_row(tmp_path: Path) -> None:
+    """OKX sends one after 60 s without changes; its number is that of the message before."""
+    exchange = Exchange()
+    messages = list(exchange.run(5))
+    for _ in range(2):
+        again = exchange.update()
+        again["data"][0]["seqId"] = exchange.seq = again["data"][0]["prevSeqId"]
+        messages.append(again)
+    exchange.step()
+    messages.append(exchange.update())
+    with sink(tmp_path / "set") as into:
+        for message in messages:
+            into.put(message, received(message))
+    assert into.counts == {"rows": 8, "sessions": 1}
     check(tmp_path / "set", replay(messages))
 
 
