@@ -115,11 +115,20 @@ async def record(
     try:
         for name in names:
             opening = partial(Sink, Path(folder, name), symbol=name, **options)
-            recorder.sinks[name] = await aio.in_thread(opening)
+            recorder.sinks[name] = await aio.in_thread(opening, Sink.close)
         await recorder.run(seconds, stop or asyncio.Event())
     finally:
         await recorder.close()
     return recorder.report()
+
+
+def _read(text: str | bytes) -> dict[str, Any] | None:
+    """A message that is a JSON object, None for others."""
+    try:
+        found = json.loads(text)
+    except (RecursionError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 class _Asking:
@@ -222,8 +231,11 @@ class _Recorder:
         if self.login is not None:
             await socket.send(self.login.message())
             async with asyncio.timeout(self.idle_s):
-                answer = json.loads(await socket.recv())
-            if answer.get("event") != "login":
+                text = await socket.recv()
+            answer = _read(text)
+            if answer is None:
+                raise ConnectionResetError(f"the answer to the login is {str(text)[:60]!r}")
+            if answer.get("event") != "login" or str(answer.get("code")) != "0":
                 raise ValueError(f"{self.url} refuses the login: {answer.get('code')} {answer.get('msg')}")
         names = [name for name in self.sinks if name not in self.refused]
         for at in range(0, len(names), _A_REQUEST):

@@ -177,6 +177,17 @@ def test_login(tmp_path: Path) -> None:
     assert "my-secret" not in json.dumps(sent)
 
 
+def test_a_login_that_is_refused_is_an_error_and_garbage_is_not(tmp_path: Path) -> None:
+    async def script(talk: Talk) -> None:
+        if talk.number < 3:
+            await talk.socket.send(("{", "null", "")[talk.number])
+        else:
+            await talk.socket.send(json.dumps({"event": "error", "code": "60005", "msg": "Invalid apiKey"}))
+
+    with pytest.raises(ValueError, match="refuses the login: 60005 Invalid apiKey"):
+        recorded_by(script, tmp_path, channel="books50-l2-tbt", login=feeds.Login("a", "b", "c"))
+
+
 def test_a_disk_that_fails_ends_it_with_its_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def script(talk: Talk) -> None:
         await talk.subscribed()
