@@ -37,6 +37,19 @@ def test_tails_of_many_flushes_are_rewritten(tmp_path: Path) -> None:
     assert len(datasets.open(path)) == 4010
 
 
+def test_tails_that_writers_before_cut_short_are_rewritten(tmp_path: Path) -> None:
+    book = np.random.default_rng(1).normal(size=(1000, 10, 2)).astype(np.float32)
+    path = tmp_path / "set"
+    for first in range(0, 1000, 50):
+        with datasets.open(path, "a", tail_bytes=30_000) as w:
+            for at in range(first, first + 50, 10):
+                w.append(time=np.arange(at, at + 10), ob=book[at : at + 10])
+                w.flush()
+    ds = datasets.open(path)
+    assert np.array_equal(ds["ob"][:], book)
+    assert "compact" in [v.op for v in ds.versions(None)]
+
+
 def test_full_tails_end_too(tmp_path: Path) -> None:
     with datasets.open(tmp_path / "set", "w", superchunk_bytes=10_000) as w:
         for i in range(5):
