@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import cdd
 from cdd.commands import appending, comparing, csv_text, dataset, feeds, looking, plot, reading, rewriting
+from cdd.commands.sources import rows_argument
 from cdd.commands.terminal import ArgumentError, Commands, add_threads, complain, is_of_output
 
 GROUPS = (reading, appending, looking, comparing, rewriting, dataset, csv_text, feeds, plot)
@@ -42,7 +43,7 @@ def read() -> int:
     parser = _single("cdd-read")
     reading.add_read(parser)
     parser.set_defaults(work=reading.read_rows)
-    return _work(parser.parse_args(_shielded(sys.argv[1:])))
+    return _work(_parsed(parser, sys.argv[1:]))
 
 
 def append() -> int:
@@ -50,11 +51,24 @@ def append() -> int:
     parser = _single("cdd-append")
     appending.add_append(parser)
     parser.set_defaults(work=appending.append_rows)
-    return _work(parser.parse_args(_shielded(sys.argv[1:])))
+    return _work(_parsed(parser, sys.argv[1:]))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    return _work(_parser().parse_args(_shielded(sys.argv[1:] if arguments is None else arguments)))
+    return _work(_parsed(_parser(), sys.argv[1:] if arguments is None else arguments))
+
+
+def _parsed(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
+    """Rows may stand after options, too: argparse before 3.13 takes them only right after FILE."""
+    options, left = parser.parse_known_args(_shielded(arguments))
+    if len(left) == 1 and getattr(options, "rows", None) == slice(None) and not left[0].startswith("-"):
+        try:
+            options.rows = rows_argument(left.pop())
+        except ValueError as error:
+            parser.error(str(error))
+    if left:
+        parser.error(f"unrecognized arguments: {' '.join(left)}")
+    return options
 
 
 def _shielded(arguments: Sequence[str]) -> list[str]:
