@@ -20,7 +20,9 @@ T = TypeVar("T")
 
 _THREADS = 4
 _pool: tuple[int, ThreadPoolExecutor] | None = None
-_pool_lock = threading.Lock()
+_pool_lock = threading.Lock()  # never held for long, but a fork may come then
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: globals().update(_pool_lock=threading.Lock()))
 
 
 def _threads() -> ThreadPoolExecutor:
@@ -36,11 +38,17 @@ class Strand:
     """Work that is done one after the other."""
 
     def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
         self._lock = threading.Lock()
         self._waiting: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
         self._is_busy = False
 
     def submit(self, work: Callable[[], T]) -> "Future[T]":
+        if self._process != os.getpid():  # what waits is the parent's, whose threads a child has not
+            self._begin()
         future: Future[T] = Future()
         with self._lock:
             self._waiting.append((future, work))

@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 
 import cdd
-from cdd.commands import dataset, logical, tiles
+from cdd.commands import dataset, facts, logical, tiles
 from cdd.commands.terminal import Commands, bytes_text, for_each, natural
 from cdd.store.damage import MAX_CHUNK_BYTES
 from cdd.store.reader import Reader
@@ -17,6 +17,7 @@ def add(commands: Commands) -> None:
     verify = commands.add("verify", _verify, "Reads files with every check there is, says what is damaged.")
     for several in (info, verify):
         several.add_argument("files", nargs="+", metavar="FILE")
+        several.add_argument("--json", action="store_true", help="one JSON object a line")
         logical.add_arguments(several)
     verify.add_argument("-q", "--quiet", action="store_true", help="only say what is damaged")
     verify.add_argument(
@@ -33,6 +34,8 @@ def _info(options: argparse.Namespace) -> int:
 
 
 def _show(path: str, options: argparse.Namespace) -> bool:
+    if options.json:
+        return facts.show(path, options, _codecs)
     if tiles.is_tiles(path):
         return tiles.show(path)
     if dataset.is_dataset(path):
@@ -88,6 +91,9 @@ def _codecs(reader: Reader) -> tuple[list[tuple[str, tuple[int, int, int]]], int
 
 
 def _verify(options: argparse.Namespace) -> int:
+    if options.json:
+        options.quiet = True  # no progress; of what is whole there is no more to say
+        return for_each(options.files, lambda path, _: facts.verify(path, options, _verify_one), options)
     return for_each(options.files, _verify_one, options)
 
 

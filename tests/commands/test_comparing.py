@@ -8,6 +8,7 @@ import pytest
 
 import cdd
 import cdd.dataset
+import cdd.tiles
 from tests.commands.rig import books, fails, run, well
 
 BOOKS = books()
@@ -31,6 +32,40 @@ def test_chunks(path: Path) -> None:
     assert first == f"{path}: 8 chunks"
     assert head.split()[0] == "chunk"
     assert [line.split()[1] for line in lines] == [str(64 * i) for i in range(8)]
+
+
+def test_info_for_programs(path: Path, tmp_path: Path) -> None:
+    with cdd.dataset.open(tmp_path / "day", "w") as w:
+        w.append(time=np.arange(5), book=BOOKS[:5])
+        w.commit("first")
+    with cdd.tiles.open(tmp_path / "camera", "w", shape=(None, 4, 5), dtype="uint16") as t:
+        t.append(np.ones((3, 4, 5), np.uint16))
+    cdd.open(tmp_path / "new.cdd", "w", attrs={"a": 1}).close()
+    names = [path, tmp_path / "day", tmp_path / "camera", tmp_path / "new.cdd"]
+    store, dataset, tiles, new = map(json.loads, well("info", "--json", *names).splitlines())
+    with cdd.open(path) as reader:
+        assert (store["kind"], store["shape"], store["dtype"]) == ("store", [500, 50, 3], "float32")
+        assert (store["id"], store["stored_bytes"]) == (reader.id, path.stat().st_size)
+        assert sum(codec["chunks"] for codec in store["codecs"].values()) == store["chunks"] == 8
+    assert dataset["tables"][""]["clock"] == "time"
+    assert dataset["tables"][""]["columns"]["book"]["shape"] == [5, 50, 3]
+    assert (tiles["kind"], tiles["scales"][0]["shape"]) == ("tiles", [3, 4, 5])
+    assert (new["shape"], new["attrs"], new["rows"]) == (None, {"a": 1}, 0)
+
+
+def test_verify_for_programs(path: Path, tmp_path: Path) -> None:
+    good = tmp_path / "good.cdd"
+    good.write_bytes(path.read_bytes())
+    content = bytearray(path.read_bytes())
+    with cdd.open(path) as reader:
+        content[reader.chunk_infos[3].offset + 50] ^= 1
+    path.write_bytes(content)
+    done = run("verify", "--json", good, path)
+    whole, damaged = map(json.loads, done.stdout.splitlines())
+    assert done.returncode == 1
+    assert whole == {"file": str(good), "ok": True, "text": []}
+    assert damaged["ok"] is False
+    assert "chunk 3, rows 192 to 255" in damaged["text"][0]
 
 
 def test_stats(path: Path, tmp_path: Path) -> None:
