@@ -20,9 +20,16 @@ T = TypeVar("T")
 
 _THREADS = 4
 _pool: tuple[int, ThreadPoolExecutor] | None = None
-_pool_lock = threading.Lock()  # never held for long, but a fork may come then
+_pool_lock = threading.Lock()
+
+
+def _after_fork() -> None:
+    global _pool_lock
+    _pool_lock = threading.Lock()  # another thread may have held it
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=lambda: globals().update(_pool_lock=threading.Lock()))
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _threads() -> ThreadPoolExecutor:

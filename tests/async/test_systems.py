@@ -1,6 +1,8 @@
 """Datasets and tiles, awaited: what they give, their order, how they are cancelled and followed."""
 
 import asyncio
+import os
+import sys
 import threading
 import time
 from contextlib import aclosing
@@ -310,6 +312,40 @@ def test_a_strand_outlives_a_loop_that_ends(tmp_path: Path) -> None:
         asyncio.run(w.aappend(rows(10 * i, 10)))
     asyncio.run(w.aclose())
     assert len(datasets.open(tmp_path / "set")) == 30
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "fork") or sys.version_info >= (3, 12), reason="a fork beside threads warns"
+)
+def test_a_forked_child_is_told_and_does_not_hang(tmp_path: Path) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def busy() -> None:
+        begun.set()
+        go_on.wait(20)
+
+    async def main() -> None:
+        async with datasets.aopen(tmp_path / "set", "w") as w:
+            await w.aappend(rows(0, 10))
+            running = asyncio.create_task(strand.of(w).done(busy))
+            while not begun.is_set():
+                await asyncio.sleep(0.001)
+            pid = os.fork()
+            if pid == 0:
+                code = 1
+                try:
+                    asyncio._set_running_loop(None)
+                    with pytest.raises(ValueError, match="closed"):
+                        asyncio.new_event_loop().run_until_complete(w.aappend(rows(10, 1)))
+                    code = 0
+                finally:
+                    os._exit(code)
+            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+            go_on.set()
+            await running
+
+    asyncio.run(main())
+    assert len(datasets.open(tmp_path / "set")) == 10
 
 
 def test_errors_leave_the_strand_working() -> None:
