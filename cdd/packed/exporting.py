@@ -153,7 +153,9 @@ def parts(source: Any, dialect: tuple[int, int], header: bool, names: Any) -> It
 
 
 def _is_array(source: Any) -> bool:
-    return hasattr(source, "dtype") and not hasattr(source, "__arrow_c_stream__")
+    """An array, or a reader of one: that it also is a table for Arrow does not count here."""
+    is_ours = hasattr(source, "iter_chunks")
+    return hasattr(source, "dtype") and (is_ours or not hasattr(source, "__arrow_c_stream__"))
 
 
 def _is_rows(source: Any) -> bool:

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cdd import _cdd
 from cdd.packed.columns import Column
+from cdd.packed.options import Options
 
 Array = npt.NDArray[Any]
 
@@ -82,10 +84,21 @@ def _nearest_by_text(values: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]
 
 def _is_text_of(items: Array, values: Array) -> Array:
     """Whether the shortest text of an item, or of it as a float32, is this number."""
-    found: Array = items.astype(np.float32).astype(str).astype(np.float64) == values
+    singles = np.ascontiguousarray(items, np.float32)
+    text = _cdd.array_text("float32", singles, len(singles), (), -1, 1, (ord(","), ord('"')))
+    found: Array = _numbers_of(text) == values
     if items.dtype == np.float16:
         found |= items.astype(str).astype(np.float64) == values
     return found
+
+
+def _numbers_of(text: bytes) -> Array:
+    """A float64 for each line."""
+    if not text:
+        return np.empty(0)
+    where = (False, False, 0, 0, 0, 0, 0)
+    _, columns, _, _, _ = _cdd.csv_columns(text, Options().core(), ("float64",), None, True, where)
+    return Column(columns[0]).values
 
 
 def float32_loses(values: Array) -> Array:
