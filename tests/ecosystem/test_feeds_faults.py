@@ -23,7 +23,7 @@ from cdd.store.writer import Writer
 from tests.ecosystem.feeds_rig import check, received, sink
 from tests.ecosystem.okx_stream import Exchange, replay
 
-KILLS = int(os.environ.get("CDD_FEEDS_KILLS", "12"))
+KILLS = int(os.environ.get("CDD_FEEDS_KILLS", "8"))
 
 
 def full(*_: Any, **__: Any) -> None:
@@ -155,7 +155,7 @@ def test_a_loop_waits_only_when_the_disk_is_far_behind(
 
 
 def life(seed: int) -> list[Any]:
-    exchange = Exchange(seed=seed)
+    exchange = Exchange(seed=seed, levels=100)
     messages = []
     for message in exchange.run(400):
         messages.append(message)
