@@ -23,6 +23,7 @@ from cdd.store.writer import Writer
 from tests.ecosystem.feeds_rig import check, received, sink
 from tests.ecosystem.okx_stream import Exchange, replay
 
+LIFE_MS = 1_000_000_000  # of the exchange, more than any child gets to
 KILLS = int(os.environ.get("CDD_FEEDS_KILLS", "8"))
 
 
@@ -168,7 +169,7 @@ def collect(path: str, seed: int, acknowledged: Any) -> None:
         path, symbol="BTC-USDT", flush_s=3600, memory_s=3600, roll="1m", tail_bytes=20_000, keep="1s"
     )
     dice = random.Random()
-    start = seed * 1_000_000
+    start = seed * LIFE_MS
     while True:  # until it is killed, with times that go on
         for message in life(seed):
             message["data"][0]["ts"] = str(int(message["data"][0]["ts"]) + start)
@@ -206,7 +207,7 @@ def test_killed_collectors(tmp_path: Path, record_property: Callable[[str, objec
             assert all(len(ds[name]) == count for name in ("time", "received", "book"))
             slow = replay(life(seed))
             wanted = slow.array()
-            times = ds["time"][rows:].astype(np.int64) - 1_000_000 * seed * 1_000_000
+            times = ds["time"][rows:].astype(np.int64) - seed * LIFE_MS * 10**6
             for first in range(rows, count, len(wanted)):
                 part = ds["book"][first : first + len(wanted)]
                 assert np.array_equal(part, wanted[: len(part)])
