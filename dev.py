@@ -193,7 +193,7 @@ def core_tests(preset: str, quiet: bool = False) -> None:
 
 def test(options: argparse.Namespace) -> None:
     build(options)
-    need_venv("test", "logical", "tiles", "ecosystem")
+    need_venv("test", "dataset", "logical", "tiles", "ecosystem")
     need_mono()
     say("core tests")
     core_tests("dev", quiet="-q" in options.rest or "--quiet" in options.rest)

@@ -127,3 +127,14 @@ def compact(path: str, options: argparse.Namespace) -> int:
         files = t.compact()
     print(f"{path}: {files:,} files written, which take the place of smaller ones")
     return 0
+
+
+def repair(path: str, options: argparse.Namespace) -> int:
+    """repair of a dataset: new superchunks for damaged ones, in a version that says what is lost."""
+    from cdd import dataset
+
+    if options.output is not None:
+        raise ValueError("a dataset is mended in place, as a new version: --output is for files")
+    report = dataset.repair(path)
+    print(report)
+    return 1 if report.lost else 0

@@ -13,7 +13,7 @@ def add(commands: Commands) -> None:
         "repair",
         _repair,
         "Writes every whole chunk of a damaged file to a new one, without trusting the index, and says which "
-        "rows are lost. The damaged file is not touched.",
+        "rows are lost. The damaged file is not touched. Of a dataset: mends it, in a version of its own.",
     )
     truncate = commands.add(
         "truncate",
@@ -54,6 +54,8 @@ def add(commands: Commands) -> None:
 
 
 def _repair(options: argparse.Namespace) -> int:
+    if dataset.is_dataset(options.file):
+        return dataset.repair(options.file, options)
     report = cdd.repair(
         options.file,
         options.output,

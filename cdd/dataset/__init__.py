@@ -14,6 +14,7 @@ aopen          the same for asyncio: aread_windows, aappend, aflush, acommit, ac
 transaction    changes rows, columns, attributes; joins what is small; commits all of it as one version
 expire, prune  let go of old versions, and of their files
 tag, untag     name a version, so that it is kept
+repair         mends what is damaged, in a version that says what is lost
 adopt          makes a dataset of single files
 convert_bcolz  makes a dataset of a bcolz folder
 columns_of     the columns of a DataFrame or an Arrow table, for append()
@@ -35,6 +36,7 @@ from cdd.dataset.protocol.errors import (
 )
 from cdd.dataset.protocol.log import Version
 from cdd.dataset.pruning import PruneReport, expire, prune, tag, untag
+from cdd.dataset.repairing import DatasetRepairReport, LostRows, repair
 from cdd.dataset.table import Table
 from cdd.dataset.table_writer import TableWriter
 from cdd.dataset.transaction import Transaction, transaction
@@ -46,9 +48,11 @@ __all__ = [
     "ConvertReport",
     "Dataset",
     "DatasetError",
+    "DatasetRepairReport",
     "DatasetWriter",
     "Directory",
     "LocalDirectory",
+    "LostRows",
     "MemoryDirectory",
     "OrderError",
     "PruneReport",
@@ -65,6 +69,7 @@ __all__ = [
     "expire",
     "open",
     "prune",
+    "repair",
     "tag",
     "transaction",
     "untag",

@@ -60,17 +60,18 @@ class Column(AwaitedColumn, ArrayRows):
         prefix = f"{dataset._session.directory.name}/{folder_of(table, name, state)}/__"
         if dataset._session.directory.is_local:
             prefix = str(dataset._session.directory.store(f"{folder_of(table, name, state)}/__"))
-        self._core = _cdd.Column(self._full_name, layout, prefix, dataset._files)
+        self._core = _cdd.Column(layout, prefix, dataset._files)
         self._dtype = state.dtype
         self._row_shape = state.row_shape
         self._item = buffer_dtype(state.dtype)
         if self._item is self._dtype:
             self._reads(self._core, self._dtype, np.ndarray, np.empty)
 
-    def _set(self, state: ColumnState, rows: int) -> None:
-        """Shows the extents of a state, and the first `rows` of their rows."""
+    def _set(self, state: ColumnState, rows: int, version: int) -> None:
+        """Shows the extents of a version, and the first `rows` of their rows."""
         self._state = state
-        self._core.set(np.ascontiguousarray(state.extents), self._places(state), rows)
+        name = f"{self._full_name} of version {version}"
+        self._core.set(np.ascontiguousarray(state.extents), self._places(state), rows, name)
 
     def _places(self, state: ColumnState) -> dict[int, Any]:
         """Where superchunks lie that the prefix does not tell."""

@@ -15,7 +15,7 @@ from cdd.dataset.protocol.directory import Directory
 from cdd.dataset.protocol.errors import DatasetError
 from cdd.dataset.protocol.log import Version
 from cdd.dataset.protocol.state import ColumnState, TableState
-from cdd.dataset.superchunk import new_superchunk
+from cdd.dataset.superchunk import NewSuperchunk, new_superchunk
 from cdd.dataset.tails import TailTable
 from cdd.dataset.writer import DatasetWriter
 from cdd.dtypes import Array
@@ -63,12 +63,16 @@ class Draft:
             tails.flush_now()
             self.do(ops.Append(table, tails.rows))
 
+    def new_superchunk(self, table: str, name: str, column: ColumnState) -> NewSuperchunk:
+        """A file for rows of a column, which is to be closed."""
+        least = self._least(table, name, column)
+        new = new_superchunk(self.session, self.writer.id, table, name, column, least=least)
+        self.files.append(new.path)
+        return new
+
     def write(self, table: str, name: str, column: ColumnState, rows: Array) -> tuple[Array, int]:
         """Rows in a superchunk of their own: its extent and number."""
-        new = new_superchunk(
-            self.session, self.writer.id, table, name, column, least=self._least(table, name, column)
-        )
-        self.files.append(new.path)
+        new = self.new_superchunk(table, name, column)
         try:
             new.writer.append(rows)
         finally:

@@ -83,7 +83,7 @@ class Dataset(AwaitedDataset, Table):
                 shown = view._columns.get(key)
                 if shown is None or shown.dtype != column.dtype or shown._row_shape != column.row_shape:
                     view._columns[key] = shown = Column(self, name, key, column)
-                shown._set(column, table.rows)
+                shown._set(column, table.rows, state.number)
             for key in [key for key in view._columns if key not in table.columns]:
                 del view._columns[key]
             view._rows = table.rows

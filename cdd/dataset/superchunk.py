@@ -69,8 +69,8 @@ def core_of(session: Session, table: str, name: str, column: ColumnState, rows: 
             places[number] = directory.store(superchunk_path(table, name, column, number))
     files = _cdd.Superchunks({"mmap": False}, 64)
     layout = code_of(column.dtype), column.row_shape
-    core = _cdd.Column(path_of(table, name), layout, prefix, files)
-    core.set(np.ascontiguousarray(column.extents), places, rows)
+    core = _cdd.Column(layout, prefix, files)
+    core.set(np.ascontiguousarray(column.extents), places, rows, path_of(table, name))
     return core
 
 

@@ -1,8 +1,9 @@
 """A table of a dataset: columns with as many rows, and the look-ups by its clock."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from cdd import arguments
@@ -10,9 +11,10 @@ from cdd.dataset.awaited import AwaitedTable
 from cdd.dataset.column import Column, Home
 from cdd.dataset.nested import group_of
 from cdd.dataset.protocol.errors import DatasetError
-from cdd.dataset.protocol.state import TableState, shown_names
-from cdd.dataset.times import asof, at, between
-from cdd.dataset.windows import read_windows
+from cdd.dataset.protocol.state import TableState, path_of, shown_names
+from cdd.dataset.times import asof as join_by_time
+from cdd.dataset.times import at, between
+from cdd.dataset.windows import Joined, Picks, merged_windows, read_windows, window_starts
 from cdd.dtypes import Array
 from cdd.tables import arrow_stream, to_pandas
 
@@ -105,15 +107,42 @@ class Table(AwaitedTable):
         *,
         columns: Sequence[str] | None = None,
         out: dict[str, Any] | None = None,
+        levels: Picks = None,
+        features: Picks = None,
+        asof: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         """Windows of several columns in one call: {name: array of shape (len(starts), rows, *row shape)}.
 
-        `out` has for some columns a buffer to be filled, as Reader.read_windows takes it. Pieces of all
-        columns are read by file and chunk, by as many threads as set_threads() allows. Errors as
-        Reader.read_windows.
+        `out` has for some columns a buffer to be filled, as Reader.read_windows takes it. `levels` and
+        `features` are as there, of every column whose rows have them, or {column: pick}.
+
+        `asof` joins other tables by time, {"trades": ("price", "size")}, or with options of asof()
+        {"trades": {"columns": ("price",), "direction": "nearest", "tolerance": 10}}. The result has
+        "trades/price", values of the rows that the windows' rows are joined with, and "trades", the numbers
+        of these rows: -1 where there is none, and there values are NaN or NaT, 0 of other dtypes.
+
+        Pieces of all columns are read by file and chunk, by as many threads as set_threads() allows. Errors
+        as Reader.read_windows and asof().
         """
+        numbers, count = window_starts(starts, rows, len(self))
         shown = {name: self._columns[name] for name in self._chosen(columns)}
-        return read_windows(shown, len(self), starts, rows, out or {})
+        joined = [self._joined(name, how, numbers, count) for name, how in (asof or {}).items()]
+        return read_windows(shown, numbers, count, out or {}, levels, features, joined)
+
+    def _joined(self, name: str, how: Any, starts: Array, rows: int) -> Joined:
+        """What one entry of asof= is about."""
+        options = dict(how) if isinstance(how, Mapping) else {"columns": how}
+        other = self._other(name)
+        names = other._chosen(options.pop("columns", None))
+        unknown = [key for key in options if key not in ("direction", "tolerance", "exact")]
+        if unknown:
+            raise TypeError(
+                f"asof[{name!r}] has {unknown[0]!r}: columns, direction, tolerance and exact are known"
+            )
+        ranges, offsets = merged_windows(starts, rows)
+        found = join_by_time(self._clock_column(), other._clock_column(), ranges, **options)
+        columns = {path_of(name, key): other._columns[key] for key in names}
+        return Joined(name, columns, found, offsets, rows)
 
     def _chosen(self, columns: Sequence[str] | None) -> tuple[str, ...]:
         if columns is None:
@@ -172,8 +201,10 @@ class Table(AwaitedTable):
         units are compared exactly. Raises DatasetError without clocks, TypeError for clocks that do not
         compare.
         """
-        theirs = self._other(other)._clock_column()
-        return asof(self._clock_column(), theirs, start, stop, direction, tolerance, exact)
+        mine, theirs = self._clock_column(), self._other(other)._clock_column()
+        first, last = mine._bounds(start, stop)
+        ranges = np.array([[first, last - first]])
+        return join_by_time(mine, theirs, ranges, direction, tolerance, exact)
 
     def _other(self, other: "str | Table") -> "Table":
         found = self._dataset[other] if isinstance(other, str) else other

@@ -80,23 +80,22 @@ def common_factors(left: DType, right: DType) -> tuple[int, int]:
 def asof(
     mine: ArrayRows,
     theirs: ArrayRows,
-    start: int,
-    stop: int | None,
-    direction: str,
-    tolerance: Any,
-    exact: bool,
+    ranges: Array,
+    direction: str = "backward",
+    tolerance: Any = None,
+    exact: bool = True,
 ) -> Array:
-    """Table.asof(), by the clocks of the two."""
+    """Joined rows of another table, by the clocks of the two, for rows in `ranges`: (n, 2) int64, the first
+    row and the rows of each, which lie one after the other."""
     left_factor, right_factor = common_factors(mine.dtype, theirs.dtype)
-    first, last = mine._bounds(start, stop)
-    out = np.empty(last - first, np.int64)
     if direction not in ("backward", "forward", "nearest"):
         raise ValueError(f'direction is "backward", "forward" or "nearest", not {direction!r}')
     if not isinstance(exact, bool | np.bool_):
         raise TypeError(f"exact is a bool, not {arguments.shown(exact)}")
+    out = np.empty(int(ranges[:, 1].sum()), np.int64)
     within = -1 if tolerance is None else _tolerance(tolerance, mine.dtype, left_factor)
     _cdd.asof(
-        mine._core, first, last, theirs._core, direction, within, bool(exact), left_factor, right_factor, out
+        mine._core, ranges, theirs._core, direction, within, bool(exact), left_factor, right_factor, out
     )
     return out
 

@@ -5,6 +5,7 @@ readers keep the one they have open. (Windows replaces no file that is open: Per
 """
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Unpack
@@ -110,17 +111,19 @@ def repair(
     A file that is made to keep the search busy ends it: then `complete` is False, and there may be more.
 
     Raises BlockingIOError while a writer has the file open, FileExistsError when `output` is there and not to
-    be overwritten, ValueError when it is the damaged file itself, and FormatError or UnsupportedError when
+    be overwritten, ValueError when it is the damaged file itself, or for a superchunk of a dataset without an
+    output (cdd.dataset.repair mends those), and FormatError or UnsupportedError when
     the header is damaged: without it nothing can be read.
     """
     max_chunk_bytes = arguments.size("max_chunk_bytes", max_chunk_bytes, 1, (1 << 63) - 1)
     source = _path(path)
     if output is None:
+        _refuse_superchunk(os.path.realpath(source))
         output = str(Path(source).with_suffix("")) + ".repaired.cdd"
     target = _path(output)
     if _is_same_file(source, target):
         raise ValueError(f"repair() writes a new file: {target!r} is the damaged one")
-    rows, chunks, complete, lost = _cdd.repair(source, target, overwrite, max_chunk_bytes, progress)
+    rows, chunks, complete, lost, _ = _cdd.repair(source, target, overwrite, max_chunk_bytes, progress)
     gaps = tuple(LostChunks(first, count or None, start, stop) for first, count, start, stop in lost)
     return RepairReport(source, target, rows, chunks, gaps, complete, max_chunk_bytes)
 
@@ -207,10 +210,20 @@ def _target(path: Name, output: Name | None, overwrite: bool) -> tuple[str, str,
 
 def _refuse_superchunk(path: str) -> None:
     """A file that a dataset knows by its id would be another one for it. ValueError."""
-    with Reader(path, mmap=False) as reader:
-        meta = reader.user_meta
-    if meta.startswith(b'{"dataset"'):
-        raise ValueError(
-            f"{path} belongs to a dataset, which knows it by its id: change it by "
-            "cdd.dataset.transaction() or python -m cdd compact DATASET, or give an output"
-        )
+    if not _is_superchunk(Path(path)):
+        return
+    raise ValueError(
+        f"{path} belongs to a dataset, which knows it by its id: python -m cdd repair or compact DATASET, or "
+        "cdd.dataset.transaction(), change it there; or give an output"
+    )
+
+
+def _is_superchunk(path: Path) -> bool:
+    """By what it says of itself, or, an adopted or damaged one, by where it lies."""
+    with suppress(_cdd.CddError), Reader(path, mmap=False) as reader:
+        if reader.user_meta.startswith(b'{"dataset"'):
+            return True
+    parents = path.absolute().parents
+    return path.name.startswith("__") and any(
+        folder.name == "data" and (folder.parent / "meta" / "dataset.json").is_file() for folder in parents
+    )

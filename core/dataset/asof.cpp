@@ -9,9 +9,11 @@
 namespace cdd {
 namespace {
 
+// Blocks double as long as they follow each other: what is read after a jump may be of use for a few rows.
+constexpr std::uint64_t kFirstRows = 1 << 10;
 constexpr std::uint64_t kBlockRows = 1 << 16;
-// Where a left row passes more rows than this on the right, it looks its place up instead of reading on.
-constexpr std::uint64_t kFarRows = 16 * kBlockRows;
+// Where a left row passes more blocks than this on the right, it looks its place up instead of reading on.
+constexpr std::uint64_t kFarBlocks = 4;
 constexpr std::size_t kTasksPerThread = 4;
 
 // Sorted times, read block by block, and the place of one after the other in them.
@@ -43,9 +45,10 @@ class Stream {
   void next_block(Time time, Side side) {
     std::uint64_t first = std::max(end_, place_to_go_on(time, side));
     const Time last = block_.empty() ? Time{} : block_.back();
+    block_rows_ = first == end_ ? std::min(2 * block_rows_, kBlockRows) : kFirstRows;
     kept_ = first == end_ && first > 0 ? 1 : 0;
     if (kept_ == 0 && first > 0) --first;  // so that the time before the place is there
-    const auto count = static_cast<std::size_t>(std::min(kBlockRows, all_ - first));
+    const auto count = static_cast<std::size_t>(std::min(block_rows_, all_ - first));
     block_.resize(count + kept_);
     if (kept_ == 1) block_[0] = last;
     const std::span<Time> times = std::span(block_).subspan(kept_);
@@ -60,9 +63,10 @@ class Stream {
   // looked up.
   std::uint64_t place_to_go_on(Time time, Side side) {
     if (end_ > 0) {
-      if (all_ - end_ <= kFarRows) return end_;
+      const std::uint64_t far = kFarBlocks * block_rows_;
+      if (all_ - end_ <= far) return end_;
       Time probe{};
-      rows_.read_into({end_ + kFarRows - 1, 1}, {as_bytes(&probe), sizeof probe});
+      rows_.read_into({end_ + far - 1, 1}, {as_bytes(&probe), sizeof probe});
       scale({&probe, 1});
       if (!is_before(probe, time, side)) return end_;
     }
@@ -88,7 +92,8 @@ class Stream {
   const Rows& rows_;
   std::uint64_t all_;  // rows
   std::uint64_t factor_;
-  std::vector<Time> block_;  // rows [first_, end_), after kept_ times before them
+  std::uint64_t block_rows_ = kFirstRows / 2;  // of the last block
+  std::vector<Time> block_;                    // rows [first_, end_), after kept_ times before them
   std::size_t kept_ = 0;
   std::size_t at_ = 0;
   std::uint64_t first_ = 0;
@@ -121,23 +126,52 @@ std::int64_t join_one(Time time, const AsOf& how, std::uint64_t right_rows, Stre
   return takes_ahead ? static_cast<std::int64_t>(ahead_place) : -1;
 }
 
+// The joins of one thread, whose times do not go back.
 template <class Time>
-void join_range(const Rows& left, RowRange range, const Rows& right, std::uint64_t right_rows,
-                const AsOf& how, std::int64_t* rows) {
-  Stream<Time> back(right, right_rows, how.right_factor), ahead(right, right_rows, how.right_factor);
-  std::vector<Time> times;
-  const Time most = std::numeric_limits<Time>::max() / static_cast<Time>(how.left_factor);
-  const Time least = std::numeric_limits<Time>::min() / static_cast<Time>(how.left_factor);
-  for (std::uint64_t done = 0; done < range.count; done += times.size()) {
-    times.resize(static_cast<std::size_t>(std::min(kBlockRows, range.count - done)));
-    left.read_into({range.first + done, times.size()}, {as_bytes(times.data()), times.size() * sizeof(Time)});
-    for (const Time time : times) {
-      if (time > most || time < least) {
-        fail(ErrorCode::InvalidArgument, "a time is too far from 1970 for the unit of the other clock");
+class Join {
+ public:
+  Join(const Rows& left, const Rows& right, std::uint64_t right_rows, const AsOf& how)
+      : left_(left),
+        how_(how),
+        right_rows_(right_rows),
+        back_(right, right_rows, how.right_factor),
+        ahead_(right, right_rows, how.right_factor) {}
+
+  void range(RowRange range, std::int64_t* rows) {
+    const auto factor = static_cast<Time>(how_.left_factor);
+    const Time most = std::numeric_limits<Time>::max() / factor;
+    const Time least = std::numeric_limits<Time>::min() / factor;
+    for (std::uint64_t done = 0; done < range.count; done += times_.size()) {
+      times_.resize(static_cast<std::size_t>(std::min(kBlockRows, range.count - done)));
+      left_.read_into({range.first + done, times_.size()},
+                      {as_bytes(times_.data()), times_.size() * sizeof(Time)});
+      for (const Time time : times_) {
+        if (time > most || time < least) {
+          fail(ErrorCode::InvalidArgument, "a time is too far from 1970 for the unit of the other clock");
+        }
+        *rows++ = join_one(time * factor, how_, right_rows_, back_, ahead_);
       }
-      const Time common = time * static_cast<Time>(how.left_factor);
-      *rows++ = join_one(common, how, right_rows, back, ahead);
     }
+  }
+
+ private:
+  const Rows& left_;
+  const AsOf& how_;
+  const std::uint64_t right_rows_;
+  Stream<Time> back_, ahead_;
+  std::vector<Time> times_;
+};
+
+// Of the rows that the ranges have together those from `begin` to `end`.
+template <class Time>
+void join_part(std::span<const RowRange> ranges, std::uint64_t begin, std::uint64_t end, Join<Time> join,
+               std::int64_t* rows) {
+  std::uint64_t at = 0;  // rows of the ranges before
+  for (const RowRange& range : ranges) {
+    const std::uint64_t first = std::max(begin, at), last = std::min(end, at + range.count);
+    if (first < last) join.range({range.first + (first - at), last - first}, rows + first);
+    at += range.count;
+    if (at >= end) break;
   }
 }
 
@@ -153,12 +187,18 @@ bool is_signed(const RowLayout& layout) {
 
 }  // namespace
 
-void join_asof(const Rows& left, RowRange range, const Rows& right, const AsOf& how,
+void join_asof(const Rows& left, std::span<const RowRange> ranges, const Rows& right, const AsOf& how,
                std::span<std::int64_t> rows) {
-  check_range(range, left.rows());
-  if (rows.size() != range.count) {
+  std::uint64_t count = 0, end = 0;
+  for (const RowRange& range : ranges) {
+    check_range(range, left.rows());
+    if (range.first < end) fail(ErrorCode::InvalidArgument, "ranges of rows overlap, or are not in order");
+    end = range.first + range.count;
+    count += range.count;
+  }
+  if (rows.size() != count) {
     fail(ErrorCode::InvalidArgument, "%llu rows do not fit %zu places",
-         static_cast<unsigned long long>(range.count), rows.size());
+         static_cast<unsigned long long>(count), rows.size());
   }
   const bool signed_times = is_signed(left.layout());
   if (signed_times != is_signed(right.layout())) {
@@ -170,10 +210,12 @@ void join_asof(const Rows& left, RowRange range, const Rows& right, const AsOf& 
   const std::size_t most = threads() > 1 ? threads() * kTasksPerThread : 1;
   const std::size_t tasks = std::min<std::size_t>(most, rows.size() / kBlockRows + 1);
   for_each(tasks, [&](std::size_t task) {
-    const std::uint64_t begin = range.count * task / tasks, end = range.count * (task + 1) / tasks;
-    const RowRange part{range.first + begin, end - begin};
-    (signed_times ? join_range<std::int64_t> : join_range<std::uint64_t>)(left, part, right, right_rows, how,
-                                                                          rows.data() + begin);
+    const std::uint64_t first = count * task / tasks, last = count * (task + 1) / tasks;
+    if (signed_times) {
+      join_part<std::int64_t>(ranges, first, last, {left, right, right_rows, how}, rows.data());
+    } else {
+      join_part<std::uint64_t>(ranges, first, last, {left, right, right_rows, how}, rows.data());
+    }
   });
 }
 

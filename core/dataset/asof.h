@@ -21,12 +21,14 @@ struct AsOf {
   std::uint64_t right_factor = 1;
 };
 
-// For each time of left's rows `range` the row of `right` that it is joined with, -1 where there is none.
+// For each time of left's rows in `ranges` the row of `right` that it is joined with, -1 where there is none.
+// Ranges lie one after the other: none begins before the last one ended.
 // Backward: the last row that is not later; forward: the first that is not earlier; nearest: of these two the
 // nearer, the earlier one where both are as near. Both have rows of one 64-bit integer of the same
-// signedness. Throws InvalidArgument for others and for a time that the common unit cannot hold, and as
+// signedness. Throws InvalidArgument for others, for ranges that overlap and for a time that the common unit
+// cannot hold, and as
 // Rows::read_into.
-void join_asof(const Rows& left, RowRange range, const Rows& right, const AsOf& how,
+void join_asof(const Rows& left, std::span<const RowRange> ranges, const Rows& right, const AsOf& how,
                std::span<std::int64_t> rows);
 
 }  // namespace cdd

@@ -83,10 +83,25 @@ Superchunks::Use Column::use(std::size_t extent) const {
     }
     return use;
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::Io) throw;
-    fail(error.code(), "column %s, superchunk %llu: %s", name_.c_str(), ull{(*extents_)[extent].number},
-         error.what());
+    blame(extent, error);
   }
+}
+
+void Column::blame(std::size_t extent, const Error& error) const {
+  switch (error.code()) {
+    case ErrorCode::Corrupt:
+    case ErrorCode::Truncated:
+    case ErrorCode::Checksum:
+    case ErrorCode::Unsupported:
+    case ErrorCode::Limit:
+      break;
+    default:
+      throw error;
+  }
+  const std::string path = extents_->path(extent), what = error.what();
+  std::string text = "column " + name_ + ", superchunk " + std::to_string((*extents_)[extent].number) + ": ";
+  if (what.find(path) == std::string::npos) text += path + ": ";
+  throw Error(error.code(), text + what, error.place());
 }
 
 // Rows before `end` of the column are there; the file may have grown since it was opened.
@@ -127,8 +142,12 @@ void Column::read_into(RowRange range, MutableBytes out, const Cells* cells) con
     } else {
       const Superchunks::Use file = use(extent);
       need_rows(extent, file.reader(), part_end);
-      file.reader().read_into({own.first + (row - extents_->begin(extent)), part_end - row}, out.first(bytes),
-                              cells);
+      try {
+        const RowRange part{own.first + (row - extents_->begin(extent)), part_end - row};
+        file.reader().read_into(part, out.first(bytes), cells);
+      } catch (const Error& error) {
+        blame(extent, error);
+      }
     }
     out = out.subspan(bytes);
     row = part_end;
@@ -136,7 +155,7 @@ void Column::read_into(RowRange range, MutableBytes out, const Cells* cells) con
 }
 
 void Column::cut_into_pieces(RowRange range, const Cells* cells, std::byte* out, std::vector<Piece>& pieces,
-                             std::vector<Superchunks::Use>& uses) const {
+                             std::vector<PieceUse>& uses) const {
   check_range(range, rows_);
   const std::size_t row_bytes = cells_bytes(layout_, cells);
   const std::uint64_t end = range.first + range.count;
@@ -148,11 +167,15 @@ void Column::cut_into_pieces(RowRange range, const Cells* cells, std::byte* out,
     if (own.number == 0) {
       fill(own, {out, bytes});
     } else {
-      uses.push_back(use(extent));
-      Reader& reader = uses.back().reader();
+      uses.push_back({use(extent), this, extent});
+      Reader& reader = uses.back().file.reader();
       need_rows(extent, reader, part_end);
-      reader.cut_into_pieces({own.first + (row - extents_->begin(extent)), part_end - row}, cells, out,
-                             pieces);
+      try {
+        const RowRange part{own.first + (row - extents_->begin(extent)), part_end - row};
+        reader.cut_into_pieces(part, cells, out, pieces);
+      } catch (const Error& error) {
+        blame(extent, error);
+      }
     }
     out += bytes;
     row = part_end;
@@ -166,7 +189,7 @@ void Column::read_windows(std::span<const std::uint64_t> starts, std::uint64_t r
 }
 
 void read_columns(std::span<const ColumnWindows> columns) {
-  std::vector<Superchunks::Use> uses;
+  std::vector<Column::PieceUse> uses;
   std::vector<Piece> pieces;
   std::vector<Cells> parts(columns.size());  // stay where they are while pieces point to them
   std::uint64_t raw_bytes = 0;
@@ -188,7 +211,12 @@ void read_columns(std::span<const ColumnWindows> columns) {
     }
     sort_pieces(std::span(pieces).subspan(first));
   }
-  if (!pieces.empty()) read_sorted_pieces(pieces, raw_bytes);
+  if (pieces.empty()) return;
+  read_sorted_pieces(pieces, raw_bytes, [&](const Piece& piece, const Error& error) {
+    for (const Column::PieceUse& use : uses) {
+      if (&use.file.reader() == piece.reader) use.column->blame(use.extent, error);
+    }
+  });
 }
 
 std::uint64_t Column::rows_there() const {
@@ -216,6 +244,27 @@ std::size_t Column::extent_for(const std::byte* value, Side side) const {
   return low;
 }
 
+// Places within one extent.
+void Column::search_extent(std::size_t extent, Bytes values, Side side,
+                           std::span<std::uint64_t> places) const {
+  const Extent& own = (*extents_)[extent];
+  if (own.number == 0) {
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      const std::byte* const value = values.data() + i * layout_.item_bytes();
+      places[i] = is_before(layout_.dtype(), own.salt.data(), value, side) ? own.rows : 0;
+    }
+    return;
+  }
+  const Superchunks::Use file = use(extent);
+  need_rows(extent, file.reader(), end(extent));
+  try {
+    file.reader().search(values, side, places, {own.first, end(extent) - extents_->begin(extent)});
+  } catch (const Error& error) {
+    blame(extent, error);
+  }
+  for (std::uint64_t& place : places) place -= own.first;
+}
+
 void Column::search(Bytes values, Side side, std::span<std::uint64_t> places) const {
   const std::size_t item_bytes = layout_.item_bytes();
   if (layout_.dims().size() != 0 || values.size() != places.size() * item_bytes) {
@@ -234,7 +283,6 @@ void Column::search(Bytes values, Side side, std::span<std::uint64_t> places) co
   std::vector<std::uint64_t> found;
   for (std::size_t at = 0, next = 0; at < order.size(); at = next) {
     const std::size_t extent = extents[order[at]];
-    const Extent& own = (*extents_)[extent];
     const std::uint64_t begin = extents_->begin(extent);
     wanted.clear();
     for (next = at; next < order.size() && extents[order[next]] == extent; ++next) {
@@ -242,17 +290,7 @@ void Column::search(Bytes values, Side side, std::span<std::uint64_t> places) co
       wanted.insert(wanted.end(), value, value + item_bytes);
     }
     found.assign(next - at, 0);
-    if (own.number == 0) {
-      for (std::size_t i = 0; i < found.size(); ++i) {
-        const bool after = is_before(layout_.dtype(), own.salt.data(), wanted.data() + i * item_bytes, side);
-        found[i] = after ? own.rows : 0;
-      }
-    } else {
-      const Superchunks::Use file = use(extent);
-      need_rows(extent, file.reader(), end(extent));
-      file.reader().search(wanted, side, found, {own.first, end(extent) - begin});
-      for (std::uint64_t& place : found) place -= own.first;
-    }
+    search_extent(extent, wanted, side, found);
     for (std::size_t i = at; i < next; ++i) places[order[i]] = begin + found[i - at];
   }
 }

@@ -86,13 +86,23 @@ class Column final : public Rows {
   // Looks at the open extent's file again: how many rows the column could show. rows() where none is open.
   std::uint64_t rows_there() const;
 
-  // Cuts rows as Reader::cut_into_pieces does. `uses` keeps their files open. What no file holds stands at
-  // `out` at once.
+  // Files that pieces are of: they stay open, and errors name them.
+  struct PieceUse {
+    Superchunks::Use file;
+    const Column* column;
+    std::size_t extent;
+  };
+
+  // Cuts rows as Reader::cut_into_pieces does. What no file holds stands at `out` at once.
   void cut_into_pieces(RowRange range, const Cells* cells, std::byte* out, std::vector<Piece>& pieces,
-                       std::vector<Superchunks::Use>& uses) const;
+                       std::vector<PieceUse>& uses) const;
+
+  // Throws an error of a superchunk again, with the names of the column and the file.
+  [[noreturn]] void blame(std::size_t extent, const Error& error) const;
 
  private:
   Superchunks::Use use(std::size_t extent) const;
+  void search_extent(std::size_t extent, Bytes values, Side side, std::span<std::uint64_t> places) const;
   void need_rows(std::size_t extent, Reader& reader, std::uint64_t end) const;
   void fill(const Extent& extent, MutableBytes out) const;
   std::uint64_t end(std::size_t extent) const noexcept { return std::min(extents_->end(extent), rows_); }

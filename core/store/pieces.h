@@ -5,8 +5,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 
+#include "core/base/error.h"
 #include "core/base/row_layout.h"
 
 namespace cdd {
@@ -28,8 +30,11 @@ struct Piece {
 // By reader, chunk and first row.
 void sort_pieces(std::span<Piece> pieces);
 
+// Is told which piece could not be read, and may throw a better error. Several threads may call it at once.
+using Blame = std::function<void(const Piece&, const Error&)>;
+
 // Reads pieces that are sorted, or lists of sorted ones of different readers one after the other. Their whole
-// rows are `raw_bytes`. Throws as Reader::read_into.
-void read_sorted_pieces(std::span<const Piece> pieces, std::uint64_t raw_bytes);
+// rows are `raw_bytes`. Throws as Reader::read_into, or what `blame` throws.
+void read_sorted_pieces(std::span<const Piece> pieces, std::uint64_t raw_bytes, const Blame& blame = {});
 
 }  // namespace cdd

@@ -137,7 +137,7 @@ void sort_pieces(std::span<Piece> pieces) {
   });
 }
 
-void read_sorted_pieces(std::span<const Piece> pieces, std::uint64_t raw_bytes) {
+void read_sorted_pieces(std::span<const Piece> pieces, std::uint64_t raw_bytes, const Blame& blame) {
   std::vector<std::size_t> chunk_begin;  // index of each chunk's first piece, and the end
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     if (i == 0 || pieces[i].chunk != pieces[i - 1].chunk || pieces[i].reader != pieces[i - 1].reader) {
@@ -151,8 +151,13 @@ void read_sorted_pieces(std::span<const Piece> pieces, std::uint64_t raw_bytes) 
     const std::size_t begin = chunks * task / static_cast<std::size_t>(tasks);
     const std::size_t end = chunks * (task + 1) / static_cast<std::size_t>(tasks);
     for (std::size_t c = begin; c < end; ++c) {
-      pieces[chunk_begin[c]].reader->read_chunk_pieces(
-          pieces.subspan(chunk_begin[c], chunk_begin[c + 1] - chunk_begin[c]));
+      const Piece& first = pieces[chunk_begin[c]];
+      try {
+        first.reader->read_chunk_pieces(pieces.subspan(chunk_begin[c], chunk_begin[c + 1] - chunk_begin[c]));
+      } catch (const Error& error) {
+        if (blame) blame(first, error);
+        throw;
+      }
     }
   });
 }

@@ -5,9 +5,10 @@
 //
 // class Column:
 //     """Rows of a dataset's column, into buffers. It shares its reading methods with Reader."""
-//     def __init__(self, name: str, layout: (dtype code, dims), prefix: str, files: Superchunks)
+//     def __init__(self, layout: (dtype code, dims), prefix: str, files: Superchunks)
 //         prefix: of the paths of superchunks, which go on with a number and "__.cdd"
-//     def set(self, extents: Buffer, elsewhere: {number: path | Memory}, rows: int) -> None
+//         name: of the column, for errors
+//     def set(self, extents: Buffer, elsewhere: {number: path | Memory}, rows: int, name: str) -> None
 //         extents: 8 int64 each, as core/dataset/column.h has them
 //     def show(self, rows: int) -> None      the same extents, of the last one as many rows as these need
 //     def rows_there(self) -> int            how many rows show() may take; looks at the last file again
@@ -32,7 +33,6 @@ struct ColumnObject {
   SourceObject source;  // its core is a Column, and empty before set()
   std::shared_ptr<Superchunks> superchunks;
   RowLayout layout;
-  std::string name;
   std::string prefix;
 };
 
@@ -66,12 +66,11 @@ PyObject* superchunks_open_files(PyObject* self, void*) {
 }
 
 PyObject* column_new(PyTypeObject* type, PyObject* args, PyObject*) {
-  const char* name = nullptr;
   PyObject* layout = nullptr;
   PyObject* prefix = nullptr;
   PyObject* files = nullptr;
   const ModuleState& state = state_of_type(type);
-  if (PyArg_ParseTuple(args, "sOUO!:Column", &name, &layout, &prefix,
+  if (PyArg_ParseTuple(args, "OUO!:Column", &layout, &prefix,
                        reinterpret_cast<PyTypeObject*>(state.superchunks_type), &files) == 0) {
     return nullptr;
   }
@@ -81,7 +80,6 @@ PyObject* column_new(PyTypeObject* type, PyObject* args, PyObject*) {
   self->source.filename = nullptr;
   new (&self->superchunks) std::shared_ptr<Superchunks>(as_superchunks(files)->core);
   new (&self->layout) RowLayout();
-  new (&self->name) std::string(name);
   new (&self->prefix) std::string();
   Ref owner(reinterpret_cast<PyObject*>(self));
   const bool made = with_gil(state, nullptr, [&] {
@@ -97,7 +95,6 @@ void column_dealloc(PyObject* self) {
   column->source.core.~Handle<Rows>();
   column->superchunks.~shared_ptr();
   column->layout.~RowLayout();
-  column->name.~basic_string();
   column->prefix.~basic_string();
   Py_CLEAR(column->source.filename);
   free_object(self);
@@ -127,7 +124,10 @@ PyObject* column_set(PyObject* self, PyObject* args) {
   PyObject* given = nullptr;
   PyObject* elsewhere = nullptr;
   unsigned long long rows = 0;
-  if (PyArg_ParseTuple(args, "OO!K:set", &given, &PyDict_Type, &elsewhere, &rows) == 0) return nullptr;
+  const char* name = nullptr;
+  if (PyArg_ParseTuple(args, "OO!Ks:set", &given, &PyDict_Type, &elsewhere, &rows, &name) == 0) {
+    return nullptr;
+  }
   ColumnObject* const column = cast(self);
   Buffer buffer;
   if (!buffer.acquire(given, PyBUF_ND)) return nullptr;
@@ -139,8 +139,8 @@ PyObject* column_set(PyObject* self, PyObject* args) {
     if (!extents.empty()) std::memcpy(extents.data(), buffer.bytes().data(), buffer.bytes().size());
     auto shared =
         std::make_shared<const Extents>(extents, column->prefix, exceptions_of(state_of(self), elsewhere));
-    column->source.core.set(
-        std::make_shared<Column>(column->name, column->layout, std::move(shared), rows, column->superchunks));
+    auto made = std::make_shared<Column>(name, column->layout, std::move(shared), rows, column->superchunks);
+    column->source.core.set(std::move(made));
   });
   if (!done) return nullptr;
   Py_RETURN_NONE;
@@ -159,7 +159,7 @@ PyObject* column_show(PyObject* self, PyObject* number) {
   ColumnObject* const column = cast(self);
   const bool done = with_gil(state_of(self), nullptr, [&] {
     column->source.core.set(
-        std::make_shared<Column>(column->name, column->layout, core->extents(), rows, column->superchunks));
+        std::make_shared<Column>(core->name(), column->layout, core->extents(), rows, column->superchunks));
   });
   if (!done) return nullptr;
   Py_RETURN_NONE;

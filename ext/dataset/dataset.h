@@ -8,7 +8,7 @@ namespace cdd::ext {
 // read_columns([(Column, starts, rows, out, cells | None), ...]): windows of several columns in one call.
 PyObject* read_columns_of(PyObject* module, PyObject* columns);
 
-// asof(left, start, stop, right, direction, tolerance, exact, left_factor, right_factor, out): joined rows as
+// asof(left, ranges, right, direction, tolerance, exact, left_factor, right_factor, out): joined rows as
 // int64, -1 for none; tolerance -1: any.
 PyObject* asof(PyObject* module, PyObject* args);
 

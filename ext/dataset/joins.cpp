@@ -74,11 +74,12 @@ PyObject* asof(PyObject* module, PyObject* args) {
   PyObject* left = nullptr;
   PyObject* right = nullptr;
   PyObject* out = nullptr;
-  unsigned long long start = 0, stop = 0, left_factor = 1, right_factor = 1;
+  PyObject* ranges = nullptr;
+  unsigned long long left_factor = 1, right_factor = 1;
   long long tolerance = 0;
   const char* direction = nullptr;
   int exact = 0;
-  if (PyArg_ParseTuple(args, "OKKOsLpKKO:asof", &left, &start, &stop, &right, &direction, &tolerance, &exact,
+  if (PyArg_ParseTuple(args, "OOOsLpKKO:asof", &left, &ranges, &right, &direction, &tolerance, &exact,
                        &left_factor, &right_factor, &out) == 0) {
     return nullptr;
   }
@@ -90,8 +91,12 @@ PyObject* asof(PyObject* module, PyObject* args) {
   const std::shared_ptr<Rows> left_rows = open_rows(left);
   if (!left_rows) return nullptr;
   const std::shared_ptr<Rows> right_rows = open_rows(right);
-  Buffer places;
-  if (!right_rows || !places.acquire(out, PyBUF_WRITABLE | PyBUF_ND)) return nullptr;
+  Buffer places, given;
+  std::span<const std::uint64_t> numbers;
+  if (!right_rows || !places.acquire(out, PyBUF_WRITABLE | PyBUF_ND) ||
+      !acquire_numbers(ranges, "ranges", given, &numbers)) {
+    return nullptr;
+  }
   const bool done = without_gil(state, nullptr, [&] {
     AsOf how;
     how.direction = choose("direction", direction, kDirections);
@@ -100,7 +105,9 @@ PyObject* asof(PyObject* module, PyObject* args) {
     how.left_factor = left_factor;
     how.right_factor = right_factor;
     const MutableBytes bytes = places.mutable_bytes();
-    join_asof(*left_rows, {start, stop - start}, *right_rows, how,
+    std::vector<RowRange> parts(numbers.size() / 2);
+    for (std::size_t i = 0; i < parts.size(); ++i) parts[i] = {numbers[2 * i], numbers[2 * i + 1]};
+    join_asof(*left_rows, parts, *right_rows, how,
               {reinterpret_cast<std::int64_t*>(bytes.data()), bytes.size() / sizeof(std::int64_t)});
   });
   if (!done) return nullptr;

@@ -2,7 +2,8 @@
 // everything as it was.
 //
 // def repair(path: str, output: str, replace: bool, max_chunk_bytes: int, progress: Progress) ->
-//     (rows, chunks, complete, [(first chunk, chunks, first row | None, row behind the last | None)])
+//     (rows, chunks, complete, [(first chunk, chunks, first row | None, row behind the last | None)],
+//      id of the damaged file)
 // def truncate(path: str, output: str, replace: bool, rows: int, progress: Progress) -> None
 // def compact(path: str, output: str, replace: bool, only_smaller: bool, options: dict, progress: Progress)
 // ->
@@ -112,9 +113,9 @@ PyObject* repair(PyObject* module, PyObject* args) {
     found = repair_file(paths.source, paths.output, paths.replace != 0, max_chunk_bytes, tell);
   });
   if (!done) return nullptr;
-  return Py_BuildValue("(KnNN)", static_cast<unsigned long long>(found.rows),
+  return Py_BuildValue("(KnNNN)", static_cast<unsigned long long>(found.rows),
                        static_cast<Py_ssize_t>(found.records.size()), PyBool_FromLong(found.complete),
-                       lost_object(found.lost));
+                       lost_object(found.lost), id_object(found.header.metadata.salt));
 }
 
 PyObject* count_chunks(PyObject* module, PyObject* args) {

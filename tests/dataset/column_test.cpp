@@ -188,6 +188,17 @@ std::int64_t joined(const std::vector<std::int64_t>& right, std::int64_t time, c
   return best;
 }
 
+// All of some rows, as ranges one after the other.
+std::vector<RowRange> cut(std::uint64_t rows, std::mt19937_64& random) {
+  std::vector<RowRange> ranges;
+  for (std::uint64_t at = 0; at < rows;) {
+    const std::uint64_t count = std::min<std::uint64_t>(random() % 20, rows - at);
+    ranges.push_back({at, count});
+    at += count;
+  }
+  return ranges;
+}
+
 TEST(AsOf, JoinsAsTheDefinitionSays) {
   std::mt19937_64 random(4);
   for (int round = 0; round < 200; ++round) {
@@ -199,7 +210,7 @@ TEST(AsOf, JoinsAsTheDefinitionSays) {
     how.exact = random() % 2 == 0;
     if (random() % 2 == 0) how.tolerance = random() % 12;
     std::vector<std::int64_t> rows(left.rows.size());
-    join_asof(a, {0, rows.size()}, b, how, rows);
+    join_asof(a, cut(rows.size(), random), b, how, rows);
     for (std::size_t i = 0; i < rows.size(); ++i) {
       ASSERT_EQ(rows[i], joined(right.rows, left.rows[i], how))
           << "time " << left.rows[i] << " direction " << int(how.direction) << " exact " << how.exact;
@@ -223,14 +234,21 @@ TEST(AsOf, LongTablesAndUnits) {
   AsOf how;
   how.left_factor = 1000;
   std::vector<std::int64_t> rows(few.size());
-  join_asof(left, {0, rows.size()}, right, how, rows);
+  join_asof(left, std::vector<RowRange>{{0, rows.size()}}, right, how, rows);
   for (std::size_t i = 0; i < few.size(); ++i) {
     const auto bound = std::upper_bound(many.begin(), many.end(), few[i] * 1000);
     ASSERT_EQ(rows[i], bound - many.begin() - 1);
   }
+  std::vector<std::int64_t> part(150);  // windows of 10 rows, far from each other on the right
+  std::vector<RowRange> ranges;
+  for (std::uint64_t i = 0; i < 15; ++i) ranges.push_back({i * 130, 10});
+  join_asof(left, ranges, right, how, part);
+  for (std::size_t i = 0; i < part.size(); ++i) EXPECT_EQ(part[i], rows[i / 10 * 130 + i % 10]);
+  std::swap(ranges[3], ranges[4]);
+  EXPECT_EQ(code_of([&] { join_asof(left, ranges, right, how, part); }), ErrorCode::InvalidArgument);
   how.left_factor = std::uint64_t{1} << 62;
   EXPECT_EQ(code_of([&] {
-              join_asof(left, {0, rows.size()}, right, how, rows);
+              join_asof(left, std::vector<RowRange>{{0, rows.size()}}, right, how, rows);
             }),
             ErrorCode::InvalidArgument);
 }

@@ -1,0 +1,250 @@
+"""Damaged superchunks, mended: whole rows stay, lost ones are said, older versions are what they were."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cdd
+import cdd.dataset as datasets
+
+ROWS = 20_000
+
+
+def rows_of(first: int, count: int) -> dict[str, np.ndarray]:
+    random = np.random.default_rng(first)
+    return {
+        "time": np.arange(first, first + count) * 3,
+        "x": random.normal(size=count),
+        "book": random.normal(size=(count, 3, 2)).astype(np.float32),
+    }
+
+
+WHOLE = rows_of(0, ROWS)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    with datasets.open(tmp_path / "set", "w", superchunk_bytes=100_000) as w:
+        for at in range(0, ROWS - 2000, 2000):
+            w.append({name: array[at : at + 2000] for name, array in WHOLE.items()})
+            w.flush()
+    with datasets.open(tmp_path / "set", "a") as w:
+        w.append({name: array[-2000:] for name, array in WHOLE.items()})
+    return tmp_path / "set"
+
+
+def superchunk(path: Path, column: str, number: int) -> Path:
+    return path / "data" / column / f"__{number}__.cdd"
+
+
+def hit_chunk(file: Path, chunk: int) -> tuple[int, int]:
+    """Damages a chunk. Returns its rows in the file."""
+    with cdd.open(file, mmap=False) as reader:
+        info = reader.chunk_infos[chunk]
+    data = bytearray(file.read_bytes())
+    data[info.offset + info.stored_bytes // 2] ^= 0x55
+    file.write_bytes(data)
+    return info.start, info.stop
+
+
+def check(path: Path, kept: np.ndarray) -> None:
+    ds = datasets.open(path)
+    assert ds.verify().ok
+    for name, array in WHOLE.items():
+        assert np.array_equal(ds[name][:], array[kept]), name
+    assert ds.at(int(WHOLE["time"][kept][7])) == 7
+    with datasets.open(path, "a") as w:
+        w.append({name: array[-1:] for name, array in WHOLE.items()})
+    assert len(datasets.open(path)) == kept.sum() + 1
+
+
+def test_nothing_is_damaged(path: Path) -> None:
+    before = datasets.open(path).version
+    report = datasets.repair(path)
+    assert (report.mended, report.lost, report.versions) == ((), (), ())
+    assert datasets.open(path).version == before
+    assert "nothing is damaged" in str(report)
+
+
+def test_rows_that_are_lost_are_taken_from_all_columns(path: Path) -> None:
+    before = datasets.open(path).version
+    start, stop = hit_chunk(superchunk(path, "x", 2), 1)
+    base = int(datasets.open(path)["x"]._state.extents[0, 2])
+    kept = np.ones(ROWS, bool)
+    kept[base + start : base + stop] = False
+    report = datasets.repair(path)
+    assert [(lost.column, lost.start, lost.stop, lost.is_filled) for lost in report.lost] == [
+        ("x", base + start, base + stop, False)
+    ]
+    assert "x: superchunk 2, data/x/__2__.cdd, is mended" in str(report)
+    check(path, kept)
+    old = datasets.open(path, as_of=before)
+    assert np.array_equal(old["time"][:], WHOLE["time"])
+    with pytest.raises(
+        cdd.ChecksumError, match=r"column x of version \d+, superchunk 2: .*__2__.cdd: chunk 1"
+    ):
+        old["x"][:]
+    assert datasets.repair(path).mended == ()
+
+
+def test_rows_that_are_lost_are_filled(path: Path) -> None:
+    start, stop = hit_chunk(superchunk(path, "x", 1), 0)
+    report = datasets.repair(path, fill={"x": np.nan})
+    assert [lost.is_filled for lost in report.lost] == [True]
+    ds = datasets.open(path)
+    assert len(ds) == ROWS
+    assert np.isnan(ds["x"][start:stop]).all()
+    assert np.array_equal(ds["x"][stop:], WHOLE["x"][stop:])
+    assert np.array_equal(ds["book"][:], WHOLE["book"])
+    assert ds.verify().ok
+    hit_chunk(superchunk(path, "time", 1), 0)
+    with pytest.raises(ValueError, match="is a clock"):
+        datasets.repair(path, fill={"time": 0})
+
+
+def test_several_columns_at_once_and_a_missing_file(path: Path) -> None:
+    extents = datasets.open(path)["book"]._state.extents
+    superchunk(path, "book", int(extents[1, 0])).unlink()
+    a, b = hit_chunk(superchunk(path, "time", 1), 1)
+    kept = np.ones(ROWS, bool)
+    kept[a:b] = False
+    kept[extents[0, 2] : extents[0, 2] + extents[1, 2]] = False
+    report = datasets.repair(path)
+    assert {lost.column for lost in report.lost} == {"time", "book"}
+    check(path, kept)
+
+
+def zero_index(file: Path) -> None:
+    """Of the first block of the index, which stands between the header and the first chunk."""
+    data = bytearray(file.read_bytes())
+    with cdd.open(file, mmap=False) as reader:
+        first = min(info.offset for info in reader.chunk_infos)
+    end = 14 + int.from_bytes(data[6:10], "little")
+    end += int.from_bytes(data[end - 4 : end], "little")
+    data[end:first] = bytes(first - end)
+    file.write_bytes(data)
+
+
+def cut_half(file: Path) -> None:
+    data = file.read_bytes()
+    file.write_bytes(data[: len(data) * 2 // 3])
+
+
+@pytest.mark.parametrize("damage", [zero_index, cut_half])
+@pytest.mark.parametrize("number", [1, -1])
+def test_what_cannot_be_opened_is_searched(path: Path, damage: Callable[[Path], None], number: int) -> None:
+    extents = datasets.open(path)["book"]._state.extents
+    file = superchunk(path, "book", int(extents[number if number > 0 else -1, 0]))
+    first = 0
+    for extent in extents:
+        if f"__{extent[0]}__" in file.name:
+            break
+        first += int(extent[2])
+    damage(file)
+    before = len(list(file.parent.iterdir()))
+    report = datasets.repair(path)
+    # An index that ends early is one that a killed writer leaves: of a tail that is no damage.
+    is_mended = damage is cut_half or number == 1
+    assert len(list(file.parent.iterdir())) == before + is_mended
+    assert bool(report.mended) == is_mended
+    kept = np.ones(ROWS, bool)
+    for lost in report.lost:
+        assert lost.column == "book"
+        assert lost.start >= first
+        kept[lost.start : lost.stop] = False
+    assert kept.all() if damage is zero_index else ROWS > kept.sum() > ROWS - 6000
+    check(path, kept)
+
+
+def test_flushed_rows_of_a_damaged_tail(path: Path) -> None:
+    w = datasets.open(path, "a")
+    more = rows_of(ROWS, 500)
+    w.append(more)
+    w.flush()
+    with pytest.raises(BlockingIOError):
+        hit_chunk(superchunk(path, "x", tail(path, "x")), -1)
+        datasets.repair(path)
+    w._let_go()  # as a killed process
+    report = datasets.repair(path)
+    ds = datasets.open(path)
+    kept = np.ones(ROWS + 500, bool)
+    for lost in report.lost:
+        kept[lost.start : lost.stop] = False
+    assert 0 < kept.sum() < ROWS + 500
+    assert np.array_equal(ds["time"][:], np.concatenate((WHOLE["time"], more["time"]))[kept])
+    assert np.array_equal(ds["x"][:], np.concatenate((WHOLE["x"], more["x"]))[kept])
+    with datasets.open(path, "a") as w:
+        w.append(rows_of(ROWS + 500, 3))
+    assert len(datasets.open(path)) == kept.sum() + 3
+
+
+def tail(path: Path, column: str) -> int:
+    return int(datasets.open(path)[column]._state.extents[-1, 0])
+
+
+def test_texts_and_attached_files(tmp_path: Path) -> None:
+    path = tmp_path / "set"
+    with datasets.open(path, "w") as w:
+        w.append(s=[f"text {i % 700}" for i in range(3000)])
+    (tmp_path / "far").mkdir()
+    far = tmp_path / "far" / "y.cdd"
+    cdd.save(far, np.random.default_rng(1).normal(size=3000))
+    with datasets.transaction(path, allow=[tmp_path / "far"]) as t:
+        t.attach("y", far)
+    start, stop = hit_chunk(far, 1)
+    with pytest.raises(datasets.DatasetError, match="allow="):
+        datasets.repair(path)
+    data = far.read_bytes()
+    report = datasets.repair(path, allow=[tmp_path / "far"], fill={"y": 0.0})
+    assert [(lost.start, lost.stop) for lost in report.lost] == [(start, stop)]
+    assert far.read_bytes() == data
+    assert (datasets.open(path, allow=[tmp_path / "far"])["y"][start:stop] == 0).all()
+    hit_chunk(superchunk(path, "s.values/utf8", 1), 0)
+    with pytest.raises(datasets.DatasetError, match="texts"):
+        datasets.repair(path, allow=[tmp_path / "far"])
+
+
+def test_in_memory_too() -> None:
+    place = datasets.MemoryDirectory()
+    with datasets.open(place, "w") as w:
+        w.append(WHOLE)
+    place.delete("data/x/__1__.cdd")
+    report = datasets.repair(place, fill={"x": 1.0})
+    assert [(lost.start, lost.stop) for lost in report.lost] == [(0, ROWS)]
+    assert (datasets.open(place)["x"][:] == 1).all()
+
+
+def run(*arguments: object) -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "cdd", *map(str, arguments)], capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_the_command_and_what_single_files_refuse(path: Path, tmp_path: Path) -> None:
+    cdd.save(tmp_path / "t.cdd", WHOLE["time"])
+    datasets.adopt(tmp_path / "adopted", time=tmp_path / "t.cdd")
+    for file in (superchunk(path, "x", 1), superchunk(tmp_path / "adopted", "time", 1)):
+        before = file.read_bytes()
+        for work in (
+            lambda f: cdd.repair(f),
+            lambda f: cdd.compact(f),
+            lambda f: cdd.truncate(f, rows=3),
+        ):
+            with pytest.raises(ValueError, match=r"belongs to a dataset.*repair or compact DATASET"):
+                work(file)
+        assert file.read_bytes() == before
+        cdd.repair(file, tmp_path / f"{file.parent.name}.cdd")
+    assert run("repair", path) == (0, f"{path}: nothing is damaged\n")
+    hit_chunk(superchunk(path, "x", 1), 0)
+    with pytest.raises(ValueError, match="belongs to a dataset"):
+        cdd.repair(superchunk(path, "x", 1))
+    status, text = run("repair", path)
+    assert status == 1
+    assert "are lost, taken from all columns" in text
+    assert datasets.open(path).verify().ok
+    assert run("repair", path, "--output", tmp_path / "x")[0] == 1
