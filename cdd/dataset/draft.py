@@ -12,7 +12,6 @@ from cdd.dataset.options import Options
 from cdd.dataset.protocol import extents as ex
 from cdd.dataset.protocol import ops
 from cdd.dataset.protocol.directory import Directory
-from cdd.dataset.protocol.errors import DatasetError
 from cdd.dataset.protocol.log import Version
 from cdd.dataset.protocol.state import ColumnState, TableState
 from cdd.dataset.superchunk import NewSuperchunk, new_superchunk
@@ -52,13 +51,10 @@ class Draft:
         tails: TailTable = self.writer._table(table)._tails
         if tails.open or not self.state.table(table).columns:
             return
-        if self.ops:
-            raise DatasetError(
-                f"rows or columns of table {table!r} are changed first in a transaction, before other things"
-            )
         tails.need_tails()
-        self.base = self.writer._state
+        self.base = self.session.catch_up(self.base, self.ops)
         self.state = self.base.copy()
+        self.session.apply(self.state, self.ops, self.base)
         if tails.rows != self.state.table(table).rows:
             tails.flush_now()
             self.do(ops.Append(table, tails.rows))

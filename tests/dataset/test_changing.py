@@ -128,6 +128,34 @@ def test_columns(place: datasets.Directory) -> None:
         t.add_column("short", np.zeros(100))
 
 
+def test_several_tables_in_one_transaction(place: datasets.Directory) -> None:
+    before = filled(place)
+    w = datasets.open(place, "a")
+    w["trades"].append(x=np.arange(10))
+    w["ticks"].append(y=np.arange(5))
+    w.commit()
+    w["trades"].append(x=np.arange(10, 13))
+    w.flush()
+    w._let_go()  # as a killed process
+    with datasets.transaction(place) as t:
+        t["price"][5] = -1.0
+        t["trades"].delete(0, 2)
+        t["ticks"].trim(3)
+        t["ticks"].add_column("z", np.zeros(3))
+        t.trim(50)
+    ds = datasets.open(place)
+    assert (len(ds), len(ds["trades"]), len(ds["ticks"])) == (50, 11, 3)
+    assert ds["trades/x"][:].tolist() == list(range(2, 13))
+    assert ds["price"][5] == -1
+    assert len(datasets.open(place, as_of=before)) == 100
+    mine = datasets.transaction(place)
+    mine["price"][5] = -2.0
+    with datasets.transaction(place) as theirs:
+        theirs["price"][5] = -3.0
+    with pytest.raises(datasets.ConflictError, match="'price'"):
+        mine["trades"].trim(1)
+
+
 def test_attributes(place: datasets.Directory) -> None:
     filled(place)
     with datasets.transaction(place) as t:

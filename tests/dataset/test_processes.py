@@ -12,9 +12,12 @@ import pytest
 
 import cdd.dataset as datasets
 
-KILLS = int(os.environ.get("CDD_DATASET_KILLS", "12"))
+KILLS = int(os.environ.get("CDD_DATASET_KILLS", "100"))
 TURNS = int(os.environ.get("CDD_DATASET_TURNS", "25"))
-SPAWN = mp.get_context("spawn")
+# Children of a process that has imported what they need, and has no threads.
+PROCESSES = mp.get_context("forkserver" if os.name != "nt" else "spawn")
+if os.name != "nt":
+    PROCESSES.set_forkserver_preload(["numpy", "cdd.dataset", __name__])
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="kill -9")
 
@@ -63,19 +66,19 @@ def test_killed_collectors_lose_nothing_acknowledged(tmp_path: Path) -> None:
     path = str(tmp_path / "set")
     with datasets.open(path, "w") as w:
         w.append(time=np.arange(1), x=np.zeros(1))
-    acknowledged = SPAWN.Value("q", 1, lock=False)
-    seen = SPAWN.Value("q", 0, lock=False)
-    stop = SPAWN.Event()
-    follower = SPAWN.Process(target=look, args=(path, stop, seen))
+    acknowledged = PROCESSES.Value("q", 1, lock=False)
+    seen = PROCESSES.Value("q", 0, lock=False)
+    stop = PROCESSES.Event()
+    follower = PROCESSES.Process(target=look, args=(path, stop, seen))
     follower.start()
     for _ in range(KILLS):
-        child = SPAWN.Process(target=collect, args=(path, acknowledged))
+        child = PROCESSES.Process(target=collect, args=(path, acknowledged))
         before = acknowledged.value
         child.start()
         deadline = time.monotonic() + 60
         while acknowledged.value == before and time.monotonic() < deadline:
             time.sleep(0.001)
-        time.sleep(random.random() * 0.05)
+        time.sleep(random.random() * 0.02)
         assert child.pid is not None
         os.kill(child.pid, signal.SIGKILL)
         child.join()
@@ -100,7 +103,7 @@ def test_two_that_modify_one_that_collects_one_that_prunes(tmp_path: Path) -> No
     with datasets.open(path, "w") as w:
         w.append(n=np.zeros(20, np.int64))
         w.commit()
-        children = [SPAWN.Process(target=modify, args=(path, i, TURNS)) for i in range(2)]
+        children = [PROCESSES.Process(target=modify, args=(path, i, TURNS)) for i in range(2)]
         for child in children:
             child.start()
         rows = 20

@@ -3,8 +3,10 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import cdd.dataset as datasets
+from tests.dataset.faulty import Faulty
 
 
 def test_tails_of_many_flushes_are_rewritten(tmp_path: Path) -> None:
@@ -105,3 +107,36 @@ def test_long_lists_of_extents_stand_in_pages(tmp_path: Path) -> None:
     datasets.prune(path, orphans=True)
     assert not list((path / "meta" / "pages").iterdir())
     assert len(list((path / "data" / "x").iterdir())) == 2
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_an_append_over_bounds_of_the_clock_is_all_or_none(after: bool) -> None:
+    """Each call of the directory fails once: whether the failing one did its work or not."""
+    times = np.arange(0, 5000, 50).astype("M8[ms]")
+    numbers = np.arange(100)
+    at, reached = 0, True
+    while reached:
+        at += 1
+        directory = Faulty()
+        with datasets.open(directory, "w", roll="1s", tail_bytes=1 << 30) as w:
+            w.append(time=times[:10], n=numbers[:10])
+            w.commit()
+            directory.calls, directory.at, directory.after = 0, at, after
+            try:
+                w.append(time=times[10:90], n=numbers[10:90])  # over four bounds
+                reached = directory.calls >= at
+                failed = False
+            except OSError:
+                failed = True
+            directory.at = -1
+            rows = len(w)
+            assert rows in ((10, 90) if failed else (90,))
+            w.append(time=times[rows:], n=numbers[rows:])
+        ds = datasets.open(directory)
+        assert np.array_equal(ds["n"][:], numbers)
+        assert np.array_equal(ds["time"][:], times)
+        assert failed or ds["n"].superchunks == 5
+        assert ds.at(times[77]) == 77
+        datasets.prune(directory, orphans=True)
+        assert ds.verify().ok
+    assert at > 20

@@ -140,9 +140,9 @@ class Session:
         self.is_uncertain = False
         try:
             while True:
-                state = self._catch_up(state, ops)
+                state = self.catch_up(state, ops)
                 new = state.copy()
-                self._apply(new, ops, state)
+                self.apply(new, ops, state)
                 dropped: list[str] = []
                 if any(one.is_structural for one in ops):
                     dropped = dropped_files(state, new)
@@ -174,7 +174,9 @@ class Session:
         self.log.sync()
         self._known_durable = number
 
-    def _catch_up(self, state: State, ops: Sequence[Op]) -> State:
+    def catch_up(self, state: State, ops: Sequence[Op]) -> State:
+        """The newest version, after `state`. Raises ConflictError where somebody did what forbids one of the
+        operations."""
         head = self.log.head(state.number)
         record = None
         for record in self.log.records(state.number + 1, head, state.id):
@@ -189,7 +191,8 @@ class Session:
                         )
         return state if record is None else self.of_record(record)
 
-    def _apply(self, new: State, ops: Sequence[Op], state: State) -> None:
+    def apply(self, new: State, ops: Sequence[Op], state: State) -> None:
+        """Applies operations to `new`, a copy of `state`. Raises ConflictError and DatasetError."""
         for one in ops:
             try:
                 one.apply(new)
