@@ -327,7 +327,7 @@ def fuzz(options: argparse.Namespace) -> None:
 
 def soak(options: argparse.Namespace) -> None:
     build(options)
-    need_venv("test", "logical")
+    need_venv("test", "dataset", "logical")
     run_soak(options.minutes, VENV_PYTHON)
 
 

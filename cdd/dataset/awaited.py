@@ -65,11 +65,13 @@ class AwaitedTable:
         *,
         columns: Sequence[str] | None = None,
         out: dict[str, Any] | None = None,
+        **options: Any,
     ) -> Any:
-        """read_windows(), awaited. A cancelled one ends first."""
+        """read_windows(), awaited, with its levels=, features= and asof=. A cancelled one ends first."""
         from cdd import aio
 
-        return await aio.in_thread(lambda: self.read_windows(starts, rows, columns=columns, out=out))
+        options |= {"columns": columns, "out": out}
+        return await aio.in_thread(lambda: self.read_windows(starts, rows, **options))
 
     def follow(
         self,

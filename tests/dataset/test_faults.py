@@ -1,8 +1,10 @@
 """Each operation fails, or its process stops, at its k-th call of the Directory, for every k: what was
 acknowledged is there, columns are equally long, and the next writer goes on."""
 
+import gc
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import pytest
 import cdd.dataset as datasets
 from tests.dataset.faulty import Faulty, StopError
 
+STOPS = int(os.environ.get("CDD_DATASET_STOPS", "300"))
 Step = Callable[[Faulty, dict[str, int]], None]
 
 
@@ -36,7 +39,7 @@ def modify(directory: Faulty, known: dict[str, int]) -> None:
 
 def grow_columns(directory: Faulty, known: dict[str, int]) -> None:
     with datasets.transaction(directory) as t:
-        t.add_column("y", np.zeros(len(t)))
+        t.add_column("y", fill=0.0)
         t.drop_column("y")
 
 
@@ -60,6 +63,15 @@ def check(directory: Faulty, known: dict[str, int]) -> None:
     assert np.array_equal(changed, wanted)
     assert ds.verify().ok
     assert ds.version.number >= known["version"]
+
+
+@pytest.fixture(autouse=True)
+def few_objects_to_look_at() -> Iterator[None]:
+    """Writers of processes that stopped are collected as garbage, many times."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 STEPS: dict[str, Step] = {"append": append, "modify": modify, "columns": grow_columns, "tidy": tidy}
@@ -100,3 +112,26 @@ def test_every_call(name: str, how: str) -> None:
         if not reached:
             break
     assert at > 10
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_lives_of_many_stops(record_property: Callable[[str, object], None]) -> None:
+    """Processes that stop anywhere, one after the other, in what the ones before left."""
+    random = np.random.default_rng(int(os.environ.get("CDD_SEED", "1")))
+    stops = 0
+    while stops < STOPS:
+        directory = Faulty()
+        directory.error = StopError
+        known = {"flushed": 20, "version": 0}
+        with datasets.open(directory, "w") as w:
+            w.append(time=np.arange(20), x=np.arange(20) * 2)
+            known["version"] = int(w.commit("made"))
+        for _ in range(12):
+            directory.calls, directory.at = 0, int(random.integers(1, 90))
+            directory.after = bool(random.integers(2))
+            with suppress(StopError, datasets.DatasetError):
+                list(STEPS.values())[random.integers(len(STEPS))](directory, known)
+            stops += directory.is_stopped
+            directory.revive()
+            check(directory, known)
+    record_property("stopped places", stops)

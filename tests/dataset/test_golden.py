@@ -208,7 +208,7 @@ def test_a_stranger_names_no_files_elsewhere(tmp_path: Path) -> None:
         with_column(folder="../../other"),
         with_column(folder="/etc"),
         with_column(elsewhere={"1": "/etc/passwd"}),
-        with_column(elsewhere={"1": "https://example.com/x.cdd"}),
+        with_column(elsewhere={"1": "s3://bucket/x.cdd"}),
         with_column(elsewhere={"1": "../../x.cdd"}),
         with_column(pages=[["../../x", 0, 3]]),
         with_column(extents=[[1, 0, None, "00" * 16], [1, 0, None, "00" * 16]]),
