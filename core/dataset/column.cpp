@@ -167,7 +167,9 @@ void Column::cut_into_pieces(RowRange range, const Cells* cells, std::byte* out,
     if (own.number == 0) {
       fill(own, {out, bytes});
     } else {
-      uses.push_back({use(extent), this, extent});
+      if (uses.empty() || uses.back().column != this || uses.back().extent != extent) {
+        uses.push_back({use(extent), this, extent, pieces.size()});
+      }
       Reader& reader = uses.back().file.reader();
       need_rows(extent, reader, part_end);
       try {
@@ -188,9 +190,40 @@ void Column::read_windows(std::span<const std::uint64_t> starts, std::uint64_t r
   read_columns({&windows, 1});
 }
 
+namespace {
+
+// Numbers of windows by where they start: a file that several want is looked up once, and their pieces are
+// all but sorted.
+std::vector<std::size_t> in_order(std::span<const std::uint64_t> starts) {
+  std::vector<std::size_t> order(starts.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  if (!std::is_sorted(starts.begin(), starts.end())) {
+    std::sort(order.begin(), order.end(),
+              [&](std::size_t a, std::size_t b) { return starts[a] < starts[b]; });
+  }
+  return order;
+}
+
+// Sorts the pieces of a column, the first of which has number `first`. Where each file was come to once, they
+// are sorted file by file.
+void sort_by_file(std::span<Piece> pieces, std::size_t first, std::span<const Column::PieceUse> uses) {
+  for (std::size_t i = 1; i < uses.size(); ++i) {
+    if (uses[i].extent <= uses[i - 1].extent) return sort_pieces(pieces);
+  }
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    const std::size_t begin = uses[i].first_piece - first;
+    const std::size_t end = i + 1 < uses.size() ? uses[i + 1].first_piece - first : pieces.size();
+    sort_pieces(pieces.subspan(begin, end - begin));
+  }
+}
+
+}  // namespace
+
 void read_columns(std::span<const ColumnWindows> columns) {
   std::vector<Column::PieceUse> uses;
   std::vector<Piece> pieces;
+  std::span<const std::uint64_t> ordered;  // starts that `order` is of
+  std::vector<std::size_t> order;
   std::vector<Cells> parts(columns.size());  // stay where they are while pieces point to them
   std::uint64_t raw_bytes = 0;
   for (std::size_t i = 0; i < columns.size(); ++i) {
@@ -202,14 +235,17 @@ void read_columns(std::span<const ColumnWindows> columns) {
     raw_bytes += check_windows(windows.starts.size(), windows.rows, row_bytes, windows.out.size()) *
                  layout.row_bytes();
     if (windows.rows == 0) continue;
-    const std::size_t first = pieces.size();
+    const std::size_t first = pieces.size(), first_use = uses.size();
     pieces.reserve(first + 2 * windows.starts.size());
-    std::byte* out = windows.out.data();
-    for (const std::uint64_t start : windows.starts) {
-      windows.column->cut_into_pieces({start, windows.rows}, cells, out, pieces, uses);
-      out += windows.rows * row_bytes;
+    if (windows.starts.data() != ordered.data() || windows.starts.size() != ordered.size()) {
+      ordered = windows.starts;
+      order = in_order(ordered);
     }
-    sort_pieces(std::span(pieces).subspan(first));
+    for (const std::size_t w : order) {
+      std::byte* const out = windows.out.data() + w * windows.rows * row_bytes;
+      windows.column->cut_into_pieces({windows.starts[w], windows.rows}, cells, out, pieces, uses);
+    }
+    sort_by_file(std::span(pieces).subspan(first), first, std::span(uses).subspan(first_use));
   }
   if (pieces.empty()) return;
   read_sorted_pieces(pieces, raw_bytes, [&](const Piece& piece, const Error& error) {

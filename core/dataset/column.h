@@ -91,6 +91,7 @@ class Column final : public Rows {
     Superchunks::Use file;
     const Column* column;
     std::size_t extent;
+    std::size_t first_piece;
   };
 
   // Cuts rows as Reader::cut_into_pieces does. What no file holds stands at `out` at once.
