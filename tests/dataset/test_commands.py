@@ -1,20 +1,24 @@
 """python -m cdd on datasets."""
 
+import io
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import cdd.dataset as datasets
+from cdd.commands import main
 
 
 def cdd(*arguments: object) -> tuple[int, str]:
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "cdd", *map(str, arguments)], capture_output=True, text=True, check=False
-    )
-    return done.returncode, done.stdout + done.stderr
+    """Exit code and text of a command, in this process."""
+    text = io.StringIO()
+    with redirect_stdout(text), redirect_stderr(text):
+        status = main([*map(str, arguments)])
+    return status, text.getvalue()
 
 
 @pytest.fixture

@@ -142,6 +142,7 @@ def test_a_live_folder_copied_file_by_file(tmp_path: Path) -> None:
 
 
 ROWS = 5000
+FORKS = 4
 
 
 def read_in_child(ds: datasets.Dataset, writer: datasets.DatasetWriter) -> bool:
@@ -181,7 +182,7 @@ def test_forks_read_on_and_writers_stay_with_their_process(tmp_path: Path, max_o
     for thread in threads:
         thread.start()
     try:
-        for _ in range(8):
+        for _ in range(FORKS):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DeprecationWarning)  # of threads that a fork lacks
                 child = os.fork()
@@ -200,5 +201,5 @@ def test_forks_read_on_and_writers_stay_with_their_process(tmp_path: Path, max_o
         for thread in threads:
             thread.join()
     assert ds.refresh()
-    assert len(ds) == ROWS + 8
+    assert len(ds) == ROWS + FORKS
     w.close()

@@ -1,7 +1,5 @@
 """Damaged superchunks, mended: whole rows stay, lost ones are said, older versions are what they were."""
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +8,7 @@ import pytest
 
 import cdd
 import cdd.dataset as datasets
+from tests.dataset.test_commands import cdd as command
 
 ROWS = 20_000
 
@@ -218,13 +217,6 @@ def test_in_memory_too() -> None:
     assert (datasets.open(place)["x"][:] == 1).all()
 
 
-def run(*arguments: object) -> tuple[int, str]:
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "cdd", *map(str, arguments)], capture_output=True, text=True, check=False
-    )
-    return done.returncode, done.stdout + done.stderr
-
-
 def test_the_command_and_what_single_files_refuse(path: Path, tmp_path: Path) -> None:
     cdd.save(tmp_path / "t.cdd", WHOLE["time"])
     datasets.adopt(tmp_path / "adopted", time=tmp_path / "t.cdd")
@@ -239,12 +231,12 @@ def test_the_command_and_what_single_files_refuse(path: Path, tmp_path: Path) ->
                 work(file)
         assert file.read_bytes() == before
         cdd.repair(file, tmp_path / f"{file.parent.name}.cdd")
-    assert run("repair", path) == (0, f"{path}: nothing is damaged\n")
+    assert command("repair", path) == (0, f"{path}: nothing is damaged\n")
     hit_chunk(superchunk(path, "x", 1), 0)
     with pytest.raises(ValueError, match="belongs to a dataset"):
         cdd.repair(superchunk(path, "x", 1))
-    status, text = run("repair", path)
+    status, text = command("repair", path)
     assert status == 1
     assert "are lost, taken from all columns" in text
     assert datasets.open(path).verify().ok
-    assert run("repair", path, "--output", tmp_path / "x")[0] == 1
+    assert command("repair", path, "--output", tmp_path / "x")[0] == 1
