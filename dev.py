@@ -255,7 +255,7 @@ def bench(options: argparse.Namespace) -> None:
     if name == "ecosystem":
         return ecosystems.bench(build_wheel, rest)
     groups = ["peers", "plots"] if name == "all" else ["peers"] if options.peers else []
-    groups = ["csv_peers"] if name == "csv" and options.peers else groups
+    groups = [f"{name}_peers"] if name in ("csv", "dataset") and options.peers else groups
     name = {"async": "async_reads", "csv": "csv_text"}.get(name, name)
     need_venv("demo", *groups, *([name] if name in ("logical", "tiles") else []))
     if name in ("all", "gather", "kernels"):

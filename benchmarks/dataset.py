@@ -1,11 +1,15 @@
 """Datasets beside single files: windows, opening, commits, changes, times, joins.
 
-    python3 dev.py bench dataset [--quick]      TMPDIR=/dev/shm leaves the disk's syncs out
+    python3 dev.py bench dataset [--quick] [--folder DIR] [--prepare] [windows | open | commits | ...]
+    python3 dev.py bench --peers dataset peers      appends beside ArcticDB, Lance and icechunk
 
-Each line is a ratio of one run, or a time; the sizes are those of the goals, or --quick ones.
+TMPDIR=/dev/shm leaves the disk's syncs out. Each line is a ratio of one run, or a time; the sizes are those
+of the goals, or --quick ones. Parts are windows, open, commits, changes and time. --folder keeps what is made
+for the next run, --prepare only makes it.
 """
 
 import json
+import shutil
 import sys
 import tempfile
 import time
@@ -46,25 +50,31 @@ def cpu(work: Callable[[], Any]) -> float:
     return time.process_time() - begin
 
 
+ROWS = 20_000  # of a superchunk
+
+
 def show(what: str, value: str) -> None:
     print(f"{what:<64}{value}", flush=True)
 
 
-def windows(folder: Path, superchunks: int) -> None:
-    """A book of superchunks of at least 1 MiB beside one file."""
+def make_windows(folder: Path, superchunks: int) -> None:
+    """A book of superchunks of at least 1 MiB, and the same rows in single files."""
     random = np.random.default_rng(1)
-    rows = 20_000
-    block = random.normal(size=(rows, 10, 2)).astype(np.float32)
-    times = np.arange(rows * superchunks)
-    path = folder / "many"
-    with cdd.dataset.open(path, "w", superchunk_bytes=1 << 20, durability="none") as w:
+    block = random.normal(size=(ROWS, 10, 2)).astype(np.float32)
+    times = np.arange(ROWS * superchunks)
+    with cdd.dataset.open(folder / "many", "w", superchunk_bytes=1 << 20, durability="none") as w:
         for i in range(superchunks):
-            w.append(time=times[i * rows : (i + 1) * rows], ob=block, price=block[:, 0, 0])
+            w.append(time=times[i * ROWS : (i + 1) * ROWS], ob=block, price=block[:, 0, 0])
             w.flush()
     for name, array in (("ob", block), ("time", None), ("price", block[:, 0, 0])):
         with cdd.open(folder / f"{name}.cdd", "w", durability="none") as one:
             for i in range(superchunks):
-                one.append(times[i * rows : (i + 1) * rows] if array is None else array)
+                one.append(times[i * ROWS : (i + 1) * ROWS] if array is None else array)
+
+
+def windows(folder: Path) -> None:
+    random = np.random.default_rng(1)
+    path = folder / "many"
     ds = cdd.dataset.open(path)
     single = {name: cdd.open(folder / f"{name}.cdd") for name in ("ob", "time", "price")}
     starts = random.integers(0, len(ds) - 64, 2000)
@@ -91,7 +101,7 @@ def windows(folder: Path, superchunks: int) -> None:
 
 def history(folder: Path, superchunks: int, versions: int) -> Path:
     """A dataset without its superchunks: only manifest, pages, packs."""
-    path = folder / f"history-{versions}"
+    path = folder / f"history-{superchunks}-{versions}"
     directory = LocalDirectory(path)
     create(directory)
     table = TableState("time", "nondecreasing")
@@ -124,7 +134,7 @@ def history(folder: Path, superchunks: int, versions: int) -> Path:
 
 
 def opening(folder: Path, superchunks: int, versions: int) -> None:
-    path = history(folder, superchunks, versions)
+    path = folder / f"history-{superchunks}-{versions}"
     ds = cdd.dataset.open(path)
     assert ds["ob"].superchunks == superchunks
     assert int(ds.version) == versions
@@ -137,7 +147,7 @@ def opening(folder: Path, superchunks: int, versions: int) -> None:
 
 def commits(folder: Path, versions: int) -> None:
     """Appends of one row to a table, each with a commit, beyond the syncs."""
-    path = history(folder, 1, versions)
+    path = folder / f"history-1-{versions}"
     with cdd.dataset.open(path, "a", durability="none") as w:
         w["live"].append(x=[0])
         w.commit()
@@ -165,18 +175,22 @@ def changes(folder: Path, rows: int) -> None:
     show(f"modify 10 rows of {rows:,}", f"{least(modify) * 1e3:.2f} ms, {written / 1e3:.0f} kB written")
 
 
-def by_time(folder: Path, rows: int, joined: int) -> None:
+def make_times(folder: Path, rows: int, joined: int) -> None:
     random = np.random.default_rng(2)
-    path = folder / "times"
     last = 0
-    with cdd.dataset.open(path, "w", durability="none") as w:
+    with cdd.dataset.open(folder / "times", "w", durability="none") as w:
         for at in range(0, rows, 5_000_000):
             count = min(5_000_000, rows - at)
             times = last + np.cumsum(random.integers(0, 50, count))
             w["big"].append(time=times)
             last = int(times[-1])
         w["small"].append(time=np.sort(random.integers(0, last, joined)))
-    ds = cdd.dataset.open(path)
+
+
+def by_time(folder: Path, rows: int, joined: int) -> None:
+    random = np.random.default_rng(3)
+    ds = cdd.dataset.open(folder / "times")
+    last = int(ds["big"]["time"][-1])
     wanted = random.integers(0, last, 200).tolist()
     begin = time.perf_counter()
     ds["big"].at(wanted[0])
@@ -195,16 +209,109 @@ def by_time(folder: Path, rows: int, joined: int) -> None:
     assert np.array_equal(ds["small"].asof("big"), np.searchsorted(right, left, "right") - 1)
 
 
+def peers(folder: Path, versions: int) -> None:
+    """Appends of one row, each a version, at so many versions: the median of 20, by others as by this."""
+    import arcticdb
+    import icechunk
+    import lance
+    import pandas
+    import pyarrow
+    import zarr
+
+    def cdd_one() -> Callable[[int], Any]:
+        w = cdd.dataset.open(folder / "cdd", "w")
+        return lambda i: (w.append(time=[i], price=[1.0]), w.commit())
+
+    def arctic_one() -> Callable[[int], Any]:
+        library = arcticdb.Arctic(f"lmdb://{folder}/arctic").create_library("x")
+
+        def row(i: int) -> Any:
+            return pandas.DataFrame({"price": [1.0]}, index=pandas.DatetimeIndex([i * 10**9]))
+
+        library.write("a", row(0))
+        return lambda i: library.append("a", row(i + 1), prune_previous_versions=False)
+
+    def lance_one() -> Callable[[int], Any]:
+        path = str(folder / "lance")
+        lance.write_dataset(pyarrow.table({"time": [0], "price": [1.0]}), path)
+        return lambda i: lance.write_dataset(
+            pyarrow.table({"time": [i], "price": [1.0]}), path, mode="append"
+        )
+
+    def icechunk_one() -> Callable[[int], Any]:
+        repository = icechunk.Repository.create(icechunk.local_filesystem_storage(str(folder / "ice")))
+        session = repository.writable_session("main")
+        group = zarr.group(session.store)
+        for name in ("time", "price"):
+            group.create_array(name, shape=(0,), chunks=(1000,), dtype="f8")
+        session.commit("made")
+
+        def one(i: int) -> None:
+            session = repository.writable_session("main")
+            group = zarr.open_group(session.store)
+            for name in ("time", "price"):
+                array = group[name]
+                array.resize((i + 1,))
+                array[i] = 1.0
+            session.commit(str(i))
+
+        return one
+
+    for name, begin in (
+        ("cdd", cdd_one),
+        ("ArcticDB", arctic_one),
+        ("Lance", lance_one),
+        ("icechunk", icechunk_one),
+    ):
+        one = begin()
+        for i in range(versions):
+            one(i)
+        times = []
+        for i in range(versions, versions + 20):
+            start = time.perf_counter()
+            one(i)
+            times.append(time.perf_counter() - start)
+        show(
+            f"append of a row and commit at {versions:,} versions, {name}", f"{np.median(times) * 1e3:.2f} ms"
+        )
+
+
 def main() -> None:
-    quick = "--quick" in sys.argv
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        windows(folder, 60 if quick else 1000)
-        opening(folder, 2000 if quick else 10_000, 20_480 if quick else 1_000_000)
-        commits(folder, 10)
-        commits(folder, 20_480 if quick else 1_000_000)
-        changes(folder, 20_000_000 if quick else 100_000_000)
-        by_time(folder, 20_000_000, 1_000_000)
+    quick, keep = "--quick" in sys.argv, "--folder" in sys.argv
+    given = [name for name in sys.argv[1:] if not name.startswith("--")]
+    folder = Path(given.pop(0) if keep else tempfile.mkdtemp())
+    folder.mkdir(exist_ok=True)
+    superchunks, versions = (2000, 20_480) if quick else (10_000, 1_000_000)
+    rows = 20_000_000 if quick else 100_000_000
+    many = 60 if quick else 1000
+    parts: dict[str, tuple[list[tuple[str, Callable[[], Any]]], Callable[[], Any]]] = {
+        "windows": ([("many", lambda: make_windows(folder, many))], lambda: windows(folder)),
+        "open": (
+            [(f"history-{superchunks}-{versions}", lambda: history(folder, superchunks, versions))],
+            lambda: opening(folder, superchunks, versions),
+        ),
+        "commits": (
+            [(f"history-1-{n}", lambda n=n: history(folder, 1, n)) for n in (10, versions)],
+            lambda: (commits(folder, 10), commits(folder, versions)),
+        ),
+        "changes": ([], lambda: changes(folder, rows)),
+        "time": (
+            [("times", lambda: make_times(folder, 20_000_000, 1_000_000))],
+            lambda: by_time(folder, 20_000_000, 1_000_000),
+        ),
+        "peers": ([], lambda: peers(folder, 1000 if quick else 10_000)),
+    }
+    try:
+        for name in given or [name for name in parts if name != "peers"]:
+            made, measure = parts[name]
+            for what, make in made:
+                if not (folder / what).exists():
+                    make()
+            if "--prepare" not in sys.argv:
+                measure()
+    finally:
+        if not keep:
+            shutil.rmtree(folder)
     print(json.dumps({"threads": cdd.threads(), "version": cdd.__version__}))
 
 
