@@ -148,25 +148,24 @@ class Columns:
 
     def __init__(self, table: Table, parts: dict[str, Part], asof: Any) -> None:
         self._table = table
-        self._order = tuple(parts)
-        self._parts = {name: part for name, part in parts.items() if part is not _WHOLE}
-        self._names = tuple(name for name in parts if name not in self._parts)
-        self._asof = {} if asof is None else {"asof": asof}
+        self._names = tuple(parts)
+        self._options: dict[str, Any] = {} if asof is None else {"asof": asof}
+        for at, what in enumerate(("levels", "features")):
+            if picks := {name: part[at] for name, part in parts.items() if part[at] is not None}:
+                self._options[what] = picks
         self.name = shown_name(table)
 
     def __len__(self) -> int:
         return len(self._table)
 
     def read(self, starts: Array, rows: int, out: Mapping[str, Any]) -> Arrays:
-        given: dict[str, Any] = {name: out[name] for name in self._names if name in out}
-        found: Arrays = {}
-        if self._names or self._asof:
-            found = self._table.read_windows(starts, rows, columns=self._names, out=given, **self._asof)
+        given = {name: out[name] for name in self._names if name in out}
+        found: Arrays = self._table.read_windows(
+            starts, rows, columns=self._names, out=given, **self._options
+        )
         for name in (found.keys() & out.keys()) - given.keys():  # joined: Table.read_windows makes these
             found[name] = _copied(found[name], out[name])
-        for name, part in self._parts.items():
-            found[name] = _windows(self._table[name], starts, rows, part, out.get(name))
-        return {name: found[name] for name in dict.fromkeys((*self._order, *found))}
+        return found
 
     def one(self, start: int, rows: int) -> Arrays:
         return {name: block[0] for name, block in self.read(np.array([start]), rows, {}).items()}
