@@ -1,8 +1,8 @@
 """Expiring versions, and deleting the files that nobody needs any more.
 
-A file is deleted in this order, and the model of the protocol in the tests has a mutant for each other one:
-its owner's lock is looked at, then the newest version is read again, then, where no version that is kept has
-the file, it goes.
+A file that no version may have had yet is deleted in this order, and the model of the protocol in the tests
+has a mutant for each other one: its owner's lock is looked at, then the newest version is read again, then,
+where no version that is kept has the file, it goes.
 """
 
 import json
@@ -115,7 +115,8 @@ def prune(place: Any, *, orphans: bool = False) -> PruneReport:
         size = directory.size(path)
         if size is None:
             continue
-        if not _is_owned(directory, path, dataset_id):
+        # What a version dropped is no file that a writer is about to use, whoever made it.
+        if not (orphans and _is_owned(directory, path, dataset_id)):
             head = session.newest(head.number)
             if path not in needed.files(head):
                 directory.delete(path)
