@@ -128,11 +128,13 @@ HWY_INLINE bool PackPlainStep(uint64_t separators, uint64_t ends, size_t at, Pac
   return true;
 }
 
-// Quotes are left out: what lies between two of them is a piece of the field.
+// Quotes are left out: of two within a field the second ends a piece of it. The one that opens a field is
+// passed over with the separator before it, or here, where that lies in the step before.
 HWY_INLINE bool PackQuotedStep(const CsvStep& step, size_t at, PackSink& sink) {
-  for (uint64_t left = step.separators | step.opening; left != 0; left &= left - 1) {
+  sink.start += step.quoted & 1;
+  for (uint64_t left = step.separators | (step.opening & ~step.quoted); left != 0; left &= left - 1) {
     const size_t bit = LowestBit(left);
-    if ((step.opening >> bit & 1) != 0) {
+    if ((step.separators >> bit & 1) == 0) {
       if (HWY_UNLIKELY(!sink.Piece(at + bit - sink.start))) return false;
       sink.start = at + bit + 1;
       continue;
@@ -143,6 +145,7 @@ HWY_INLINE bool PackQuotedStep(const CsvStep& step, size_t at, PackSink& sink) {
     } else if (!sink.BlankLine(at + bit)) {
       if (HWY_UNLIKELY(!sink.Field(at + bit, is_closed) || !sink.EndRow())) return false;
     }
+    sink.start += step.quoted >> 1 >> bit & 1;
   }
   return true;
 }
