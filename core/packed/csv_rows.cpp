@@ -23,8 +23,9 @@ CsvRows::CsvRows(const CsvOptions& options, Bytes text, bool last, CsvProgress& 
       progress_(progress),
       window_(kPieceBytes),
       machine_only_(options.has_comment || options.blank != Blank::Skip) {
-  cells_.resize(kPieceBytes / 8);
-  ends_.resize(kPieceBytes / 16);
+  const std::size_t piece = std::min(kPieceBytes, text.size());
+  cells_.resize(piece / 8 + 192);
+  ends_.resize(piece / 16 + 192);
 }
 
 bool CsvRows::next(CsvBlock* block) {

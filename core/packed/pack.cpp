@@ -58,10 +58,10 @@ bool pack_parts(const CsvOptions& options, Bytes text, const CsvPlan& plan, Muta
 
 // Whatever the options ask for, one row after another.
 Packed1 pack_rows(const CsvOptions& options, Bytes text, std::size_t text_offset, const GiveMemory& give,
-                  std::uint64_t most = ~std::uint64_t{0}) {
+                  std::uint64_t most = ~std::uint64_t{0}, bool last = true) {
   CsvProgress progress;
   progress.text_offset = text_offset;
-  CsvRows reader(options, text, true, progress);
+  CsvRows reader(options, text, last, progress);
   RowPacker packer;
   for (CsvBlock block; packer.rows() < most && reader.next(&block);) {
     const simd::CsvCell* cell = block.cells;
@@ -105,7 +105,13 @@ Packed1 pack_csv(const CsvOptions& options, Bytes text, const GiveMemory& give) 
 Packed1 pack_csv_head(const CsvOptions& options, Bytes text, std::uint64_t rows, const GiveMemory& give) {
   check_options(options);
   const std::size_t begin = csv_begin(options, text, true);
-  return pack_rows(options, text.subspan(begin), begin, give, rows);
+  // In a window that grows: rows are read a window at a time, and few of them are wanted.
+  for (std::size_t window = 8 << 10;; window *= 8) {
+    const bool whole = window >= text.size() - begin;
+    const Bytes part = text.subspan(begin, whole ? text.size() - begin : window);
+    const Packed1 packed = pack_rows(options, part, begin, give, rows, whole);
+    if (whole || packed.rows >= rows) return packed;
+  }
 }
 
 std::uint64_t count_csv_rows(const CsvOptions& options, Bytes text) {

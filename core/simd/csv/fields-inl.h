@@ -34,9 +34,8 @@ HWY_INLINE bool EndsRows(const std::byte* text, size_t n, const uint32_t* ends, 
   return all;
 }
 
-CsvFields FindCsvFields(const CsvDialect& given, const std::byte* bytes, size_t n, bool last,
+CsvFields FindCsvFields(const CsvDialect& dialect, const std::byte* bytes, size_t n, bool last,
                         uint32_t columns, uint32_t* ends) {
-  const CsvDialect dialect = given;  // no store can change it
   const hn::CappedTag<uint8_t, kCsvStep> d;
   const uint8_t* const text = reinterpret_cast<const uint8_t*>(bytes);
   CsvCarry carry = CarryOf({});

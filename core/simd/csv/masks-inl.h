@@ -73,9 +73,10 @@ HWY_INLINE uint64_t PrefixXor(uint64_t bits) {
     HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_AVX3_ZEN4 || HWY_TARGET == HWY_AVX3_SPR
   const hn::FixedTag<uint64_t, 2> d;  // a product without carries, where it is one instruction
   return hn::GetLane(hn::CLMulLower(hn::Set(d, bits), hn::Set(d, ~uint64_t{0})));
-#endif
+#else
   for (int shift = 1; shift < 64; shift *= 2) bits ^= bits << shift;
   return bits;
+#endif
 }
 
 // The same state as CsvState, as masks.
