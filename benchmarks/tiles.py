@@ -1,6 +1,6 @@
 """CPU seconds for a GB of frames into tiles, frame by frame, beside other writers; and reading them back.
 
-    python3 dev.py bench tiles [--peers] [--frames N] [--folder PATH]
+    python3 dev.py bench tiles [--peers] [--frames N] [--folder PATH] [--parts ...]
 
 Two sets: frames like those of an sCMOS camera (uint16, 2048 x 2048, 8 bits of entropy), and smoother ones.
 Each writer runs in a process of its own, `--times` times, in turns. The least CPU time counts, since others
@@ -245,11 +245,17 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="+", default=["camera", "smooth"])
     parser.add_argument("--codecs", nargs="+", default=list(CODECS), choices=CODECS)
     parser.add_argument("--writers", nargs="+", help="only these, and no reading", choices=list(WRITERS))
+    parser.add_argument("--parts", nargs="*", help="of a writer: see tiles_parts.py")
+    parser.add_argument("--seconds", type=float, default=20, help="of the part `memory`")
     parser.add_argument("--one", nargs=5, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
         writer, codec, kind, count, folder = options.one
         return one(writer, codec, kind, int(count), folder)
+    if options.parts is not None:
+        import tiles_parts
+
+        return tiles_parts.run(options.parts, options.folder, options.seconds)
     names = options.writers or (list(WRITERS) if options.peers else ["cdd", "cdd, 3 scales"])
     where = f"{options.folder}/cdd-tiles-bench-{os.getpid()}"
     Path(where).mkdir()

@@ -16,7 +16,7 @@ ASAN = "detect_leaks=0:allocator_may_return_null=1:max_malloc_fill_size=26843545
 # The tests in which threads meet.
 CONCURRENT = [
     "--tests-regex",
-    "Live|Thread|Executor|Parallel|Follow|Jobs|Queue|Task|WhenAll|AsyncReader|AsyncWriter|WarmChunks",
+    "Live|Thread|Executor|Parallel|Follow|Jobs|Queue|Task|WhenAll|AsyncReader|AsyncWriter|WarmChunks|Tile",
     # ThreadSanitizer does not support threads that begin in a child of a process with threads.
     "--exclude-regex",
     "ForkedChild",

@@ -43,6 +43,8 @@ STEPS: dict[str, tuple[str, dict[str, int]]] = {
     "datasets, the model": ("tests/dataset/test_model.py", {"CDD_MODEL_STATES": 160_000}),
     "datasets, every damaged byte": ("tests/dataset/test_golden.py", {"CDD_DAMAGE_STRIDE": 1}),
     "as-of joins": ("tests/dataset/test_by_time.py", {"CDD_ASOF_CASES": 40_000}),
+    "tiles, killed": ("tests/tiles/test_resume.py", {"CDD_TILE_KILLS": 1000}),
+    "tiles, memory": ("tests/tiles/test_memory.py", {"CDD_TILE_SECONDS": 3600}),
     "feeds, killed": ("tests/ecosystem/test_feeds_faults.py", {"CDD_FEEDS_KILLS": 300}),
     "csv, every text of up to 8 characters": ("tests/packed/test_csv_rows.py", {"CDD_CSV_LONGEST": 8}),
     "csv larger than memory": ("tests/packed/test_csv_large.py", {"CDD_CSV_GB": 10}),

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,14 @@ def options(index: str, durability: str) -> Any:
 @pytest.mark.parametrize(
     "index,durability", [("start", "batch"), ("start", "none"), ("end", "batch"), ("end", "none")]
 )
-def test_kills_at_random_points(tmp_path: Path, readers: Readers, index: str, durability: str) -> None:
+def test_kills_at_random_points(
+    tmp_path: Path,
+    readers: Readers,
+    record_property: Callable[[str, object], None],
+    index: str,
+    durability: str,
+) -> None:
+    record_property("kills", KILLS // 4)
     rng = random.Random(f"{index} {durability}")
     expected = np.stack([frame(i) for i in range(FRAMES)])
     path = tmp_path / "a.zarr"

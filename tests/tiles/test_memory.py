@@ -1,0 +1,60 @@
+"""The memory of a writer, as the system counts it, over as long as CDD_TILE_SECONDS says."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+SECONDS = float(os.environ.get("CDD_TILE_SECONDS", "3"))
+
+# A process of its own: what it has before the writer is all there, the threads that encode included.
+RUN = """
+import json, os, shutil, sys, time
+from pathlib import Path
+import numpy as np
+import cdd.tiles
+
+path, seconds = Path(sys.argv[1]), float(sys.argv[2])
+frames = np.random.default_rng(1).integers(0, 4000, (4, 1024, 1024), dtype=np.uint16)
+options = dict(shape=(None, 1024, 1024), dtype="uint16")
+options |= dict(tile_shape=(32, 128, 128), shard_shape=(64, 512, 512))
+resident = lambda: int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+with cdd.tiles.open(path / "warm", "w", **(options | {"tile_shape": (1, 128, 128)})) as w:
+    for _ in range(8):
+        w.append(frames)
+before, seen, n, row = resident(), [], 0, 0
+end = time.monotonic() + seconds
+with cdd.tiles.open(path / "a", "w", durability="none", **options) as w:
+    while time.monotonic() < end or n < 160:
+        w.append(frames[n % 4])
+        n += 1
+        if n > 96:
+            seen.append(resident() - before)
+        while row < w.progress().readable // 64 - 1:
+            shutil.rmtree(path / "a" / "c" / str(row))  # what is finished need not stay
+            row += 1
+    foretold = cdd.tiles.bytes_needed(**options)
+print(json.dumps([foretold, min(seen), max(seen), n]))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="takes Linux's account of a process")
+@pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""), reason="a sanitizer keeps memory of its own")
+def test_memory_stays_what_was_foretold(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", RUN, str(tmp_path), str(SECONDS)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    foretold, least, most, frames = json.loads(done.stdout)
+    record_property("frames", frames)
+    layer = 32 * 1024 * 1024 * 2
+    assert most <= 1.3 * layer + 2 * 2 * (2 * 32 * 128 * 128) + (8 << 20)
+    # What a thread keeps is small beside pixels, but not foretold to the page.
+    assert most <= 1.02 * foretold + (2 << 20)
+    assert least >= 0.9 * foretold
