@@ -1,5 +1,6 @@
 #include "core/tiles/tile_writer.h"
 
+#include <atomic>
 #include <chrono>
 #include <random>
 #include <thread>
@@ -247,6 +248,62 @@ TEST(TileWriter, AnEncoderMayTakeItsTimeAndItsOrder) {
     }
     EXPECT_EQ(errors, failures);
     expect_frames(files, 9);
+  }
+}
+
+// Threads of its own: for_each may have but one, and ThreadSanitizer knows none of oneTBB's.
+class ThreadedEncoder final : public tiles::TileEncoder {
+ public:
+  explicit ThreadedEncoder(tiles::TileCodec codec) : codec_(std::move(codec)) {}
+
+  void encode(tiles::Layer& layer, bool whole, tiles::TileSink& sink) override {
+    std::atomic<std::uint64_t> next{0};
+    const auto work = [&] {
+      std::vector<Bytes> planes, parts;
+      for (std::uint64_t t = next++; t < layer.tiles(); t = next++) {
+        if (layer.is_done(t)) continue;
+        if (layer.parts_of(t, planes)) {
+          sink.put_fill(t);
+        } else {
+          sink.put(t, codec_.encode(planes, parts));
+        }
+        if (whole) layer.set_done(t);
+      }
+    };
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 3; ++i) threads.emplace_back(work);
+    for (std::thread& thread : threads) thread.join();
+  }
+
+ private:
+  tiles::TileCodec codec_;
+};
+
+TEST(TileWriter, TilesArePutByManyThreadsWhileOthersAppendAndLook) {
+  for (const char* const name : {"raw", "auto", "blosc-lz4"}) {
+    RecordedFiles files;
+    TileOptions options = small(Durability::Batch);
+    options.codec.name = name;
+    const auto writer = TileWriter::create(files.files(), options);
+    const tiles::TileCodec codec = tiles::TileCodec::named(options.codec, 2, writer->tiling().tile_bytes());
+    writer->set_encoder(std::make_unique<ThreadedEncoder>(codec));
+    std::atomic<bool> is_over{false};
+    std::thread looks([&] {
+      std::uint64_t readable = 0;
+      while (!is_over) {
+        const tiles::TileProgress progress = writer->progress();
+        EXPECT_GE(progress.frames_readable, readable);
+        readable = progress.frames_readable;
+      }
+    });
+    for (std::uint64_t i = 0; i < 41; ++i) {
+      writer->append(frame(i));
+      if (i % 13 == 5) writer->flush();
+    }
+    writer->close();
+    is_over = true;
+    looks.join();
+    expect_frames(files, 41);
   }
 }
 
