@@ -8,11 +8,22 @@ import sys
 from collections.abc import Sequence
 
 import cdd
-from cdd.commands import appending, comparing, csv_text, dataset, feeds, looking, plot, reading, rewriting
+from cdd.commands import (
+    appending,
+    comparing,
+    csv_text,
+    dataset,
+    feeds,
+    looking,
+    migrate,
+    plot,
+    reading,
+    rewriting,
+)
 from cdd.commands.sources import rows_argument
 from cdd.commands.terminal import ArgumentError, Commands, add_threads, complain, is_of_output
 
-GROUPS = (reading, appending, looking, comparing, rewriting, dataset, csv_text, feeds, plot)
+GROUPS = (reading, appending, looking, migrate, comparing, rewriting, dataset, csv_text, feeds, plot)
 STATUS = (
     "Exit status: 0 all is well, 1 a file is damaged or something failed, 2 wrong arguments, 130 interrupted."
 )

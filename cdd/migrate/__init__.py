@@ -1,0 +1,357 @@
+"""Arrays of other formats made into stores and datasets: resumable, verified bit for bit, in bounded memory.
+
+    from cdd.migrate import migrate
+    migrate("book.zarr", "book.cdd")                       # an array into a store
+    migrate("day.h5::/lob/books", "book.cdd")              # one of a file's
+    migrate("prices.parquet", "prices", into="dataset")    # columns into a dataset
+    migrate("archive", "stores", workers=8)                # a folder of thousands, a process each
+
+`python -m cdd migrate SOURCE TARGET` does the same. docs/migrating.md is the guide.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from cdd import arguments
+from cdd.arguments import shown
+from cdd.migrate import many, running
+from cdd.migrate.arrays import ObjectSource
+from cdd.migrate.errors import MissingChunksError, NotTheSameError, SourceChangedError
+from cdd.migrate.finding import KINDS, Spec, folder_of_many, kind_of, specs_of, split, suffix_of
+from cdd.migrate.many import Job
+from cdd.migrate.running import Done, How
+from cdd.migrate.targets import IntoDataset, Stores, free_bytes
+from cdd.progress import Progress
+
+__all__ = [
+    "KINDS",
+    "MissingChunksError",
+    "NotTheSameError",
+    "Report",
+    "SourceChangedError",
+    "migrate",
+]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What migrate() did; as a str, a text for people.
+
+    sources       that were migrated, by this call or before
+    rows          of all of them
+    raw_bytes, stored_bytes   before and after
+    verified      whether what was written was read back and compared
+    resumed       sources that an earlier call had begun or done
+    failed        {source: why} of those that were not migrated; nothing of them was removed
+    """
+
+    sources: int = 0
+    rows: int = 0
+    raw_bytes: int = 0
+    stored_bytes: int = 0
+    verified: bool = True
+    resumed: int = 0
+    failed: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        ratio = f", 1/{self.raw_bytes / self.stored_bytes:.1f}" if self.stored_bytes else ""
+        checked = "verified bit for bit" if self.verified else "not verified"
+        text = (
+            f"{self.sources:,} sources, {self.rows:,} rows, {self.raw_bytes:,} bytes stored in "
+            f"{self.stored_bytes:,}{ratio}, {checked}"
+        )
+        return "\n".join([text, *(f"not migrated: {name}: {why}" for name, why in self.failed.items())])
+
+
+def migrate(
+    source: Any,
+    target: str | os.PathLike[str],
+    *,
+    into: Literal["stores", "dataset"] = "stores",
+    like: str = "auto",
+    path: str | None = None,
+    glob: str | None = None,
+    dtype: Any = None,
+    row_shape: tuple[int, ...] | None = None,
+    missing: Literal["refuse", "fill"] = "refuse",
+    slab_bytes: int = 64 << 20,
+    verify: bool = True,
+    workers: int = 1,
+    client: Any = None,
+    delete_source: bool = False,
+    min_free: str | int = "10%",
+    dry_run: bool = False,
+    progress: Progress | None = None,
+    **open_options: Any,
+) -> Report:
+    """Migrates arrays of other formats into stores, or into a dataset.
+
+    source      a zarr array or group of format 2 or 3, a .npy, .npz, HDF5, .b2nd, .parquet, .feather, .csv,
+                .cdd or raw file, FILE::NAME for one array of a file, a folder of such (see glob), or an array
+                that is open (anything with shape, dtype and slices of rows)
+    target      a name that ends with .cdd is a store, for a source of one array; any other is a folder, which
+                gets a store for each array and each column of a table; with into="dataset" it is a dataset
+    into        "dataset": arrays of a group and columns of a table, which have as many rows each, are the
+                columns; files of a folder follow one another in order of their names
+    like        the format, where name and first bytes do not tell it: one of cdd.migrate.KINDS
+    path        which array or arrays of a file, "a" or "a,b"; of a table which columns, which are then the
+                rows of one array; "*" are all columns
+    glob        which files of a folder, such as "**/*.zarr"; default: all whose names tell a format
+    dtype, row_shape    of raw files
+    missing     "refuse" raises MissingChunksError for a zarr array of which chunks are not there; "fill"
+                takes the fill value for them
+    slab_bytes  raw bytes that are read and written at a time. Memory stays below 4 slabs and 200 MB, but
+                where a chunk of the source is larger than a slab
+    verify      the source is read again and compared bit for bit with what was written, read from the file
+                with every check
+    workers     processes: each takes files of a folder, or slabs of one array
+    client      instead a client of dask.distributed, whose workers see the same files
+    delete_source    removes each source once it is verified
+    min_free    what stays free of the target's disk, bytes or a share
+    dry_run     says what there is to do, and does nothing
+    progress    progress(raw bytes done, raw bytes in all), now and then
+    open_options     of the stores (cdd.open) or the dataset (cdd.dataset.open; clock is None unless given)
+
+    dtype, order of rows, NaN payloads and attributes are kept; items are stored in the machine's byte order.
+    A target that was begun is gone on with, after a kill at any moment too: it is its own journal, which
+    TARGET/migrate.jsonl completes for many sources. Nothing is ever removed from a source that is not
+    verified.
+
+    Raises SourceChangedError (a ValueError) where the source changed since its migration began, or meanwhile;
+    MissingChunksError; NotTheSameError, when a comparison fails; FileExistsError for a target that no
+    migration made; TypeError and ValueError, with the array's or column's name, for strings, objects,
+    structured dtypes, nulls and lists of different lengths; OSError (ENOSPC) when the disk is full or min_free
+    is reached, after which the same call goes on. Of many sources those that fail are in report.failed.
+    """
+    if into not in ("stores", "dataset"):
+        raise ValueError(f'into is "stores" or "dataset", not {shown(into)}')
+    if missing not in ("refuse", "fill"):
+        raise ValueError(f'missing is "refuse" or "fill", not {shown(missing)}')
+    arguments.size("slab_bytes", slab_bytes, 1, 1 << 40)
+    arguments.size("workers", workers, 1, 1024)
+    free_bytes(min_free, Path("."))
+    how = How(missing, slab_bytes, verify, 1, min_free)
+    if delete_source and not verify:
+        raise ValueError("delete_source=True needs verify=True: only what was compared is removed")
+    to = Path(os.fsdecode(target))
+    if not isinstance(source, str | bytes | os.PathLike):
+        if delete_source:
+            raise ValueError("delete_source=True is for files: the array is open")
+        return _one_open(source, to, into == "dataset", how, open_options, progress)
+    root, inner = split(source, path)
+    if delete_source and inner is not None:
+        raise ValueError(f"delete_source=True is for all of a source: {inner!r} is a part of {root}")
+    jobs = _jobs(root, inner, to, into == "dataset", like, glob, dtype, row_shape, open_options)
+    if dry_run:
+        return _looked_at(jobs, verify)
+    return _run(jobs, to, how, workers, client, delete_source, progress)
+
+
+def _one_open(
+    array: Any, to: Path, is_dataset: bool, how: How, options: dict[str, Any], progress: Progress | None
+) -> Report:
+    source = ObjectSource(array)
+    total = source.raw_bytes
+    if not is_dataset and to.suffix != ".cdd":
+        raise ValueError(f"the store of an open array is named: {to} does not end with .cdd")
+    target = IntoDataset(to, options) if is_dataset else Stores({"array": to}, options)
+    done = running.run(source, target, to.parent, how, _teller(progress, total), None)
+    return _report([done], how.verify, 0, {})
+
+
+# ------------------------------------------------------------ what there is to do
+
+
+def _jobs(
+    root: Path,
+    inner: str | None,
+    to: Path,
+    is_dataset: bool,
+    like: str,
+    glob: str | None,
+    dtype: Any,
+    row_shape: tuple[int, ...] | None,
+    options: Mapping[str, Any],
+) -> list[Job]:
+    kind = None if glob is not None and root.is_dir() else kind_of(root, "auto" if root.is_dir() else like)
+    if kind is not None:
+        specs = specs_of(root, kind, inner, dtype, row_shape)
+        if is_dataset:
+            return [Job(str(root), to, tuple(specs), (len(specs),), True, options)]
+        if len(specs) == 1:
+            return [Job(specs[0].text, to, tuple(specs), (1,), False, options)]
+        if to.suffix == ".cdd":
+            raise ValueError(
+                f"{root} has {len(specs)} arrays, a store holds one: path= chooses it, a target without .cdd "
+                "gets a store for each"
+            )
+        return [_single(spec, to / f"{spec.inner}.cdd", options) for spec in specs]
+    if to.suffix == ".cdd":
+        raise ValueError(f"{root} is a folder of many: the target is a folder, too, not {to}")
+    found = folder_of_many(root, glob, like)
+    groups = [specs_of(one, _kind_of_many(one, like), inner, dtype, row_shape) for one in found]
+    if is_dataset:
+        flat = tuple(spec for group in groups for spec in group)
+        return [Job(str(root), to, flat, tuple(map(len, groups)), True, options)]
+    jobs = []
+    for one, group in zip(found, groups, strict=True):
+        name = one.relative_to(root).as_posix()
+        place = to / name.removesuffix(suffix_of(one)) if suffix_of(one) else to / name
+        for spec in group:
+            jobs.append(_single(spec, _place(place, spec), options))
+    _refuse_same_targets(jobs)
+    return jobs
+
+
+def _kind_of_many(path: Path, like: str) -> str:
+    kind = kind_of(path, "auto" if path.is_dir() else like)
+    assert kind is not None
+    return kind
+
+
+def _place(place: Path, spec: Spec) -> Path:
+    if spec.kind in ("parquet", "feather", "csv"):
+        return place  # a folder of columns
+    return place / f"{spec.inner}.cdd" if spec.inner else place.with_name(place.name + ".cdd")
+
+
+def _single(spec: Spec, target: Path, options: Mapping[str, Any]) -> Job:
+    return Job(spec.text, target, (spec,), (1,), False, options)
+
+
+def _refuse_same_targets(jobs: Sequence[Job]) -> None:
+    seen: dict[Path, Job] = {}
+    for job in jobs:
+        other = seen.setdefault(job.target, job)
+        if other is not job:
+            raise ValueError(f"{other.name} and {job.name} would both become {job.target}: choose by glob=")
+
+
+def _looked_at(jobs: Sequence[Job], verify: bool) -> Report:
+    rows = raw = 0
+    failed = {}
+    for job in jobs:
+        try:
+            source = job.open()
+        except (OSError, ValueError, TypeError) as error:
+            failed[job.name] = str(error)
+            continue
+        rows, raw = rows + source.rows, raw + source.raw_bytes
+        source.close()
+    return Report(len(jobs) - len(failed), rows, raw, 0, False and verify, 0, failed)
+
+
+# ------------------------------------------------------------ doing it
+
+
+def _run(
+    jobs: list[Job],
+    to: Path,
+    how: How,
+    workers: int,
+    client: Any,
+    delete_source: bool,
+    progress: Progress | None,
+) -> Report:
+    if len(jobs) == 1:
+        how = How(how.missing, how.slab_bytes, how.verify, workers, how.min_free)
+        job = jobs[0]
+        if client is not None:
+            (outcome,) = [result for _, result in many.by_dask(client, jobs, how)]
+            if isinstance(outcome, BaseException):
+                raise outcome
+            done = outcome
+        else:
+            done = many.do(job, how, _teller(progress, many.raw_bytes(job) if progress else 0))
+        if delete_source:
+            many.remove(job.roots)
+        return _report([done], how.verify, int(done.resumed_at > 0), {})
+    return _run_many(jobs, to, how, workers, client, delete_source, progress)
+
+
+def _run_many(
+    jobs: list[Job],
+    to: Path,
+    how: How,
+    workers: int,
+    client: Any,
+    delete_source: bool,
+    progress: Progress | None,
+) -> Report:
+    journal = many.Journal(to)
+    finished: list[Done] = []
+    failed: dict[str, str] = {}
+    left = []
+    resumed = 0
+    removal = many.Removal(jobs if delete_source else ())
+    for job in jobs:
+        try:
+            if journal.has(job):
+                entry = journal.knows(job.name) or {}
+                finished.append(Done(entry["rows"], entry["raw_bytes"], entry["stored_bytes"], "", 0))
+                resumed += 1
+                removal.done(job)
+            else:
+                left.append(job)
+        except (OSError, ValueError, TypeError) as error:
+            failed[job.name] = str(error)
+    total = _total(left) if progress else 0
+    tell = _teller(progress, total)
+    outcomes: Iterator[many.Outcome]
+    in_turn = client is None and (workers == 1 or len(left) < 2)
+    if in_turn:
+        outcomes = many.in_turn(left, how, tell)
+    elif client is not None:
+        outcomes = many.by_dask(client, left, how)
+    else:
+        outcomes = many.in_processes(left, how, workers)
+    for job, outcome in outcomes:
+        if isinstance(outcome, BaseException):
+            if many.is_full(outcome) or not isinstance(outcome, Exception):
+                raise outcome
+            failed[job.name] = f"{type(outcome).__name__}: {outcome}"
+            continue
+        journal.add(job, outcome)
+        finished.append(outcome)
+        resumed += outcome.resumed_at > 0
+        if not in_turn:
+            tell(outcome.raw_bytes)
+        removal.done(job)
+    return _report(finished, how.verify, resumed, failed)
+
+
+def _total(jobs: Sequence[Job]) -> int:
+    total = 0
+    for job in jobs:
+        try:
+            total += many.raw_bytes(job)
+        except (OSError, ValueError, TypeError):
+            continue  # said when it is its turn
+    return total
+
+
+def _teller(progress: Progress | None, total: int) -> running.Tell:
+    done = 0
+
+    def tell(more: int) -> None:
+        nonlocal done
+        done += more
+        if progress is not None:
+            progress(min(done, total), total)
+
+    return tell
+
+
+def _report(done: Sequence[Done], verified: bool, resumed: int, failed: Mapping[str, str]) -> Report:
+    return Report(
+        len(done),
+        sum(one.rows for one in done),
+        sum(one.raw_bytes for one in done),
+        sum(one.stored_bytes for one in done),
+        verified,
+        resumed,
+        failed,
+    )

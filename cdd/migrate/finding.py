@@ -1,0 +1,158 @@
+"""Which arrays and tables a source is: of one path, of a folder of many, of an array that is open."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cdd.arguments import shown
+from cdd.migrate.arrays import (
+    Blosc2Source,
+    Hdf5Source,
+    NpySource,
+    NpzSource,
+    RawSource,
+    StoreSource,
+    hdf5_attrs,
+    hdf5_names,
+    npz_names,
+)
+from cdd.migrate.source import Source
+from cdd.migrate.tables import CsvSource, FeatherSource, ParquetSource
+from cdd.migrate.zarr_arrays import ZarrSource, is_zarr, zarr_attrs, zarr_names
+
+_KINDS = {
+    ".npy": "npy", ".npz": "npz", ".h5": "hdf5", ".hdf5": "hdf5", ".he5": "hdf5", ".nc": "hdf5",
+    ".b2nd": "blosc2", ".parquet": "parquet", ".pq": "parquet", ".feather": "feather", ".arrow": "feather",
+    ".csv": "csv", ".csv.gz": "csv", ".csv.zst": "csv", ".cdd": "cdd", ".raw": "raw", ".bin": "raw",
+    ".mm": "raw", ".dat": "raw",
+}  # fmt: skip
+KINDS = ("zarr", *dict.fromkeys(_KINDS.values()))
+_PREDECESSOR = (0x0CDDBEEF).to_bytes(4, "little"), (0x0CDDBEEF).to_bytes(4, "big")
+_MARKS = {b"\x93NUMPY": "npy", b"\x89HDF\r\n\x1a\n": "hdf5", b"PAR1": "parquet", b"ARROW1": "feather"}
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One source, as another process can open it too."""
+
+    kind: str
+    path: Path
+    inner: str = ""
+    dtype: str | None = None
+    row_shape: tuple[int, ...] | None = None
+
+    @property
+    def text(self) -> str:
+        return f"{self.path}::{self.inner}" if self.inner else str(self.path)
+
+    def open(self) -> Source:
+        if self.kind == "raw":
+            return RawSource(self.path, self.dtype, self.row_shape)
+        classes: dict[str, Any] = {
+            "zarr": ZarrSource,
+            "npy": NpySource,
+            "npz": NpzSource,
+            "hdf5": Hdf5Source,
+            "blosc2": Blosc2Source,
+            "cdd": StoreSource,
+            "parquet": ParquetSource,
+            "feather": FeatherSource,
+            "csv": CsvSource,
+        }
+        opened: Source = classes[self.kind](self.path, self.inner)
+        return opened
+
+
+    def attrs_of_all(self) -> dict[str, Any]:
+        """Attributes of the group or file that it is a part of."""
+        if not self.inner or self.kind not in ("zarr", "hdf5"):
+            return {}
+        return zarr_attrs(self.path) if self.kind == "zarr" else hdf5_attrs(self.path)
+
+
+def suffix_of(path: Path) -> str:
+    """The ending that tells the format: ".csv.gz" of a.b.csv.gz."""
+    last = path.suffix.lower()
+    return "".join(path.suffixes[-2:]).lower() if last in (".gz", ".zst") else last
+
+
+def kind_of(path: Path, like: str) -> str | None:
+    """The format of a file or folder; None for a folder that is of none."""
+    if like != "auto":
+        if like not in KINDS:
+            raise ValueError(f"like is {shown(like)}: {', '.join(KINDS)} are known, and auto")
+        return like
+    if path.is_dir():
+        return "zarr" if is_zarr(path) else None
+    with path.open("rb") as file:
+        head = file.read(8)
+    if head[:4] in _PREDECESSOR:
+        raise ValueError(
+            f"{path} is a .cdd file of the older project of that name (magic 0CDDBEEF): its codecs are not "
+            "read here, export it with that project"
+        )
+    for mark, kind in _MARKS.items():
+        if head.startswith(mark):
+            return kind
+    found = _KINDS.get(suffix_of(path))
+    if found is None:
+        raise ValueError(
+            f"{path} is of no format that its first bytes or its name tell: like= names one of "
+            f"{', '.join(KINDS)}"
+        )
+    return found
+
+
+def split(source: str | os.PathLike[str], inner: str | None) -> tuple[Path, str | None]:
+    """FILE::/NAME as a path and what is wanted of it."""
+    text = os.fsdecode(source)
+    if inner is None and "::" in text and not Path(text).exists():
+        text, _, inner = text.partition("::")
+    path = Path(text)
+    if not path.exists():
+        raise FileNotFoundError(2, "No such file or folder", text)
+    return path, inner
+
+
+def specs_of(path: Path, kind: str, inner: str | None, dtype: Any, row_shape: Any) -> list[Spec]:
+    """The sources of one file, or of one group: those that `inner` names, or all."""
+    if kind == "zarr":
+        names = zarr_names(path)
+    elif kind == "npz":
+        names = npz_names(path)
+    elif kind == "hdf5":
+        names = hdf5_names(path)
+    else:
+        return [Spec(kind, path, inner or "", None if dtype is None else str(dtype), row_shape)]
+    if not names:
+        raise ValueError(f"{path} has no arrays")
+    if inner is not None:
+        wanted = [name.strip("/") for name in inner.split(",")]
+        for name in wanted:
+            if name not in names:
+                some = ", ".join(repr(one) for one in names[:10])
+                raise ValueError(f"{path} has no array {name!r}: it has {some}{', ...' * (len(names) > 10)}")
+        names = wanted
+    return [Spec(kind, path, name) for name in names]
+
+
+def folder_of_many(path: Path, glob: str | None, like: str) -> list[Path]:
+    """What of a folder is to be migrated, in order of their names: what `glob` says, or every zarr array or
+    group and every file whose name tells its format."""
+    found = []
+    for at, folders, files in os.walk(path):
+        here = Path(at)
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in [name for name in folders if is_zarr(here / name)]:
+            folders.remove(name)
+            found.append(here / name)
+        found += [here / name for name in files]
+    if glob is not None:
+        wanted = set(path.glob(glob))
+        found = [one for one in found if one in wanted]
+    else:
+        found = [one for one in found if one.is_dir() or like != "auto" or suffix_of(one) in _KINDS]
+    if not found:
+        raise FileNotFoundError(2, f"nothing to migrate{f' that matches {glob}' if glob else ''}", str(path))
+    return sorted(found)

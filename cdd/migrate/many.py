@@ -1,0 +1,245 @@
+"""Folders and files of many arrays: what is to be done, who does it, and the journal of what is done.
+
+A journal is TARGET/migrate.jsonl: a line for each source that is migrated and verified. A source that fails
+does not keep the others from being migrated; a full disk does.
+"""
+
+import errno
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from cdd.migrate import running
+from cdd.migrate.errors import SourceChangedError
+from cdd.migrate.finding import Spec
+from cdd.migrate.running import Done, How
+from cdd.migrate.source import Aligned, Chained, Source
+from cdd.migrate.targets import IntoDataset, Stores, Target
+
+JOURNAL = "migrate.jsonl"
+
+
+@dataclass(frozen=True)
+class Job:
+    """Sources that are one migration: `specs`, of which `groups` says how many belong together side by side;
+    groups follow one another. `paths` are the stores of columns, by name, or of all of them under "*"; None:
+    a dataset at `target`."""
+
+    name: str
+    target: Path
+    specs: tuple[Spec, ...]
+    groups: tuple[int, ...]
+    is_dataset: bool
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def roots(self) -> tuple[Path, ...]:
+        """The files and folders that it is made of."""
+        return tuple(dict.fromkeys(spec.path for spec in self.specs))
+
+    def open(self) -> Source:
+        parts: list[Source] = []
+        opened: list[Source] = []
+        try:
+            at = 0
+            for count in self.groups:
+                for spec in self.specs[at : at + count]:
+                    opened.append(spec.open())
+                group = opened[at : at + count]
+                parts.append(group[0] if count == 1 else Aligned(str(self.specs[at].path), group))
+                if self.is_dataset:
+                    parts[-1].attrs = {**self.specs[at].attrs_of_all(), **parts[-1].attrs}
+                at += count
+            return parts[0] if len(parts) == 1 else Chained(self.name, parts)
+        except BaseException:
+            for source in opened:
+                source.close()
+            raise
+
+    def target_for(self, source: Source) -> Target:
+        if self.is_dataset:
+            return IntoDataset(self.target, self.options)
+        if self.target.suffix == ".cdd":
+            if len(source.columns) > 1:
+                raise ValueError(
+                    f"{source.name} has {len(source.columns)} columns, {', '.join(source.columns)}: a store "
+                    'holds one array. path="a,b" or "*" makes one of several; a target without .cdd gets a '
+                    'store for each, into="dataset" a dataset'
+                )
+            return Stores({name: self.target for name in source.columns}, self.options)
+        return Stores({n: self.target / f"{_file_name(n)}.cdd" for n in source.columns}, self.options)
+
+
+def _file_name(column: str) -> str:
+    """A column's name as a path below the target."""
+    parts = [part for part in column.replace("\\", "/").split("/") if part not in ("", ".", "..")]
+    return "/".join(parts) or "array"
+
+
+def do(job: Job, how: How, tell: running.Tell = running.no_progress) -> Done:
+    """Does a job, in this process or another."""
+    source = job.open()
+    try:
+        spec = job.specs[0] if len(job.specs) == 1 else None
+        folder = job.target.parent if job.target.suffix == ".cdd" else job.target
+        return running.run(source, job.target_for(source), folder, how, tell, spec)
+    finally:
+        source.close()
+
+
+def raw_bytes(job: Job) -> int:
+    source = job.open()
+    try:
+        return source.raw_bytes
+    finally:
+        source.close()
+
+
+class Removal:
+    """Removes a file or folder when all that it holds is migrated."""
+
+    def __init__(self, jobs: Sequence[Job]) -> None:
+        self._left = Counter(path for job in jobs for path in job.roots)
+
+    def done(self, job: Job) -> None:
+        for path in job.roots:
+            self._left[path] -= 1
+            if self._left[path] == 0:
+                remove([path])
+
+
+def remove(paths: Iterable[Path]) -> None:
+    """Removes what was migrated. A folder gets another name first: half of one would be another source."""
+    for path in paths:
+        if path.is_dir():
+            gone = path.with_name(f".{path.name}.migrated")
+            path.rename(gone)
+            shutil.rmtree(gone)
+        else:
+            path.unlink(missing_ok=True)
+
+
+# ------------------------------------------------------------ the journal
+
+
+class Journal:
+    """Which jobs of a target are done."""
+
+    def __init__(self, target: Path) -> None:
+        self._path = target / JOURNAL
+        self._done: dict[str, dict[str, Any]] = {}
+        if self._path.exists():
+            for line in self._path.read_bytes().split(b"\n"):
+                try:
+                    entry = json.loads(line)
+                    self._done[entry["source"]] = entry
+                except (ValueError, KeyError, TypeError):
+                    continue  # the last one, which a kill cut off: its source is verified again
+
+    def has(self, job: Job) -> bool:
+        """Whether it is done. Raises SourceChangedError where its source changed since."""
+        entry = self._done.get(job.name)
+        if entry is None:
+            return False
+        source = job.open()
+        try:
+            if source.fingerprint() != entry["fingerprint"]:
+                raise SourceChangedError(f"{job.name} changed since it was migrated: remove {job.target} first")
+        finally:
+            source.close()
+        return True
+
+    def knows(self, name: str) -> dict[str, Any] | None:
+        return self._done.get(name)
+
+    def add(self, job: Job, done: Done) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        entry = {
+            "source": job.name,
+            "target": str(job.target),
+            "rows": done.rows,
+            "raw_bytes": done.raw_bytes,
+            "stored_bytes": done.stored_bytes,
+            "fingerprint": done.fingerprint,
+        }
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        try:
+            line = json.dumps(entry).encode() + b"\n"
+            if os.fstat(descriptor).st_size and not _ends_a_line(self._path):
+                line = b"\n" + line
+            os.write(descriptor, line)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        self._done[job.name] = entry
+
+
+def _ends_a_line(path: Path) -> bool:
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) == b"\n"
+
+
+# ------------------------------------------------------------ who does it
+
+Outcome = tuple[Job, Done | BaseException]
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether the disk is the reason, so that all else would fail, too."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def in_turn(jobs: Sequence[Job], how: How, tell: running.Tell) -> Iterator[Outcome]:
+    """One after the other, in this process."""
+    for job in jobs:
+        try:
+            yield job, do(job, how, tell)
+        except Exception as error:
+            yield job, error
+
+
+def in_processes(jobs: Sequence[Job], how: How, workers: int) -> Iterator[Outcome]:
+    """Each job in one of `workers` processes."""
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        try:
+            yield from _as_done(pool.submit, jobs, how, 2 * workers)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _as_done(submit: Callable[..., Future[Done]], jobs: Sequence[Job], how: How, most: int) -> Iterator[Outcome]:
+    waiting = iter(jobs)
+    under_way: dict[Future[Done], Job] = {}
+    while True:
+        while len(under_way) < most and (job := next(waiting, None)) is not None:
+            under_way[submit(do, job, how)] = job
+        if not under_way:
+            return
+        for future in wait(under_way, return_when=FIRST_COMPLETED).done:
+            job = under_way.pop(future)
+            error = future.exception()
+            yield job, future.result() if error is None else error
+
+
+def by_dask(client: Any, jobs: Sequence[Job], how: How) -> Iterator[Outcome]:
+    """Each job on a worker of dask.distributed, which sees the same files. One whose worker dies goes on
+    where it was, on another."""
+    from importlib import import_module
+
+    completed = import_module("distributed").as_completed
+    futures = {client.submit(do, job, how, pure=False, retries=2): job for job in jobs}
+    try:
+        for future in completed(list(futures)):
+            job = futures[future]
+            error = future.exception()
+            yield job, future.result() if error is None else error
+    finally:
+        client.cancel(list(futures))

@@ -1,0 +1,263 @@
+"""What is migrated: rows of one or more columns of the same length, read in order, a slab at a time.
+
+Each format has a class of its own (arrays.py, zarr_arrays.py, tables.py). None holds more in memory than the
+slab that it gives and what its library needs to decode it.
+"""
+
+import hashlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cdd.arguments import shown
+from cdd.dtypes import Array, DType, code_of
+
+ONE = "values"  # the column of arrays that have other names
+
+Slab = tuple[int, dict[str, Array]]  # number of its first row, rows of each column
+
+
+def need(module: str) -> Any:
+    """A library that reads a format. ImportError that says how to get it."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        package = module.partition(".")[0]
+        if error.name != package:
+            raise
+        text = f'cdd.migrate needs {package} for this source: pip install "cdd[migrate]"'
+        raise ImportError(text, name=package) from None
+
+
+@dataclass(frozen=True)
+class ColumnKind:
+    """What the rows of a column are."""
+
+    dtype: DType  # in the machine's byte order
+    row_shape: tuple[int, ...]
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def row_bytes(self) -> int:
+        return self.dtype.itemsize * math.prod(self.row_shape)
+
+
+def column_kind(where: str, dtype: DType, shape: Sequence[int], attrs: Mapping[str, Any]) -> ColumnKind:
+    """Of an array. TypeError and ValueError, which name it, for one that no store can hold."""
+    if dtype.names is not None:
+        raise TypeError(
+            f"{where} is structured, of fields {', '.join(dtype.names)}: a store holds items of one dtype"
+        )
+    try:
+        code_of(dtype)
+    except TypeError as error:
+        raise TypeError(f"{where}: {error}") from None
+    if len(shape) == 0:
+        raise ValueError(f"{where} is a scalar: it has no rows")
+    if 0 in shape[1:]:
+        raise ValueError(f"{where} has shape {tuple(shape)}: its rows hold no items")
+    return ColumnKind(dtype.newbyteorder("="), tuple(int(n) for n in shape[1:]), plain_attrs(attrs))
+
+
+class Source:
+    """Rows that are to be migrated.
+
+    name      for people and error texts
+    columns   what they are, by name; one for an array
+    rows      how many
+    attrs     attributes of the whole, where it has any beside those of its columns
+    files     what delete_source= removes
+    """
+
+    name: str
+    columns: dict[str, ColumnKind]
+    rows: int
+    attrs: Mapping[str, Any] = {}
+    files: tuple[Path, ...] = ()
+
+    def fingerprint(self) -> str:
+        """Another one for a source that changed."""
+        raise NotImplementedError
+
+    def missing(self) -> list[str]:
+        """Names of chunks that are not there."""
+        return []
+
+    def slabs(self, start: int, slab_bytes: int) -> Iterator[Slab]:
+        """All rows from `start` on, in order, about slab_bytes at a time."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Lets go of files."""
+
+    @property
+    def row_bytes(self) -> int:
+        return sum(column.row_bytes for column in self.columns.values())
+
+    @property
+    def raw_bytes(self) -> int:
+        return self.rows * self.row_bytes
+
+
+class ArraySource(Source):
+    """One array, of which any rows can be read."""
+
+    chunk_rows = 1  # rows that are decoded together: slabs end where a chunk ends
+
+    def read(self, start: int, stop: int) -> Array:
+        """Rows [start, stop), in any byte order."""
+        raise NotImplementedError
+
+    def ranges(self, start: int, slab_bytes: int) -> Iterator[tuple[int, int]]:
+        """The rows of each slab."""
+        step = max(1, slab_bytes // max(1, self.row_bytes))
+        if step >= self.chunk_rows:
+            step -= step % self.chunk_rows
+        while start < self.rows:
+            stop = min(self.rows, start - start % step + step)
+            yield start, stop
+            start = stop
+
+    def slabs(self, start: int, slab_bytes: int) -> Iterator[Slab]:
+        (name,) = self.columns
+        for begin, end in self.ranges(start, slab_bytes):
+            yield begin, {name: self.read(begin, end)}
+
+
+class Aligned(Source):
+    """Columns of several sources, which have as many rows each."""
+
+    def __init__(self, name: str, sources: Sequence[Source]) -> None:
+        self.name = name
+        self.sources = tuple(sources)
+        self.rows = sources[0].rows
+        self.columns = {}
+        for source in sources:
+            if source.rows != self.rows:
+                raise ValueError(
+                    f"columns of a dataset have as many rows: {source.name} has {source.rows:,}, "
+                    f"{sources[0].name} has {self.rows:,}; path= chooses those that belong together"
+                )
+            for key in source.columns.keys() & self.columns.keys():
+                raise ValueError(f"two columns have the name {key!r}")
+            self.columns.update(source.columns)
+        self.attrs = {key: value for source in sources for key, value in source.attrs.items()}
+        self.files = tuple(file for source in sources for file in source.files)
+
+    def fingerprint(self) -> str:
+        return digest([source.fingerprint() for source in self.sources])
+
+    def missing(self) -> list[str]:
+        return [name for source in self.sources for name in source.missing()]
+
+    def slabs(self, start: int, slab_bytes: int) -> Iterator[Slab]:
+        """Slabs of all together. The first source sets the pace."""
+        share = [max(1, slab_bytes * source.row_bytes // max(1, self.row_bytes)) for source in self.sources]
+        running = [source.slabs(start, part) for source, part in zip(self.sources, share, strict=True)]
+        waiting: list[dict[str, Array]] = [{} for _ in running]
+        at = start
+        while at < self.rows:
+            for i, iterator in enumerate(running):
+                if not waiting[i]:
+                    waiting[i] = next(iterator)[1]
+            count = min(len(next(iter(rows.values()))) for rows in waiting)
+            yield at, {key: rows[:count] for part in waiting for key, rows in part.items()}
+            at += count
+            waiting = [
+                {key: rows[count:] for key, rows in part.items() if len(rows) > count} for part in waiting
+            ]
+
+    def close(self) -> None:
+        for source in self.sources:
+            source.close()
+
+
+class Chained(Source):
+    """The rows of several sources of the same columns, one after the other."""
+
+    def __init__(self, name: str, sources: Sequence[Source]) -> None:
+        self.name = name
+        self.sources = tuple(sources)
+        first = sources[0]
+        self.columns = first.columns
+        if all(len(source.columns) == 1 for source in sources):  # arrays, which have the names of their files
+            names = {key for source in sources for key in source.columns}
+            if len(names) > 1:
+                for source in sources:
+                    source.columns = {ONE: kind for kind in source.columns.values()}
+                self.columns = first.columns
+        self.attrs = first.attrs
+        for source in sources[1:]:
+            for key in sorted(source.columns.keys() | first.columns.keys()):
+                mine, its = first.columns.get(key), source.columns.get(key)
+                if mine is None or its is None or (mine.dtype, mine.row_shape) != (its.dtype, its.row_shape):
+                    raise ValueError(
+                        f"column {key!r} is {_text(its)} in {source.name}, and {_text(mine)} in {first.name}"
+                    )
+        self.rows = sum(source.rows for source in sources)
+        self.files = tuple(file for source in sources for file in source.files)
+
+    def fingerprint(self) -> str:
+        return digest([source.fingerprint() for source in self.sources])
+
+    def missing(self) -> list[str]:
+        return [name for source in self.sources for name in source.missing()]
+
+    def slabs(self, start: int, slab_bytes: int) -> Iterator[Slab]:
+        before = 0
+        for source in self.sources:
+            if start < before + source.rows:
+                for at, rows in source.slabs(max(0, start - before), slab_bytes):
+                    yield before + at, rows
+            before += source.rows
+
+    def close(self) -> None:
+        for source in self.sources:
+            source.close()
+
+
+def _text(kind: ColumnKind | None) -> str:
+    return "missing" if kind is None else f"{kind.dtype} of rows {kind.row_shape}"
+
+
+# ------------------------------------------------------------ fingerprints and attributes
+
+
+def digest(parts: Sequence[Any]) -> str:
+    """32 hex digits that name what the parts say."""
+    return hashlib.blake2b(repr(tuple(parts)).encode(), digest_size=16).hexdigest()
+
+
+def stamp(path: Path) -> tuple[int, int]:
+    """Of a file: its size and the time of its last change."""
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns
+
+
+def plain_attrs(attrs: Mapping[str, Any]) -> dict[str, Any]:
+    """Attributes as JSON has them: NumPy's scalars and arrays as numbers and lists, bytes as texts, numbers
+    that JSON lacks (NaN, infinities) and what is left as texts."""
+    return {str(key): _plain(value) for key, value in attrs.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return shown(value)

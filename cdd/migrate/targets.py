@@ -1,0 +1,229 @@
+"""What rows are migrated into: stores, or one dataset. A target is its own journal: it says how many rows it
+has, and of which source they are.
+"""
+
+import errno
+import math
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from cdd import dataset
+from cdd.arguments import shown
+from cdd.dtypes import Array
+from cdd.migrate.errors import SourceChangedError
+from cdd.migrate.source import Source
+from cdd.store.reader import Reader
+from cdd.store.writer import Writer
+
+MARK = "cdd.migrate"  # the attribute that holds the source's fingerprint
+_PATIENCE_S = 60.0  # a killed worker's lock may outlive it for a moment
+
+T = TypeVar("T")
+
+
+def free_bytes(wanted: str | int, folder: Path) -> int:
+    """How many bytes of the disk are to stay free, of "10%" or a number."""
+    if isinstance(wanted, str):
+        number = wanted.strip().removesuffix("%")
+        try:
+            share = float(number)
+        except ValueError:
+            share = -1.0
+        if not wanted.strip().endswith("%") or not 0 <= share < 100:
+            raise ValueError(f'min_free is bytes or a share such as "10%", not {shown(wanted)}')
+        return math.ceil(shutil.disk_usage(folder).total * share / 100)
+    if wanted < 0:
+        raise ValueError(f"min_free is {wanted}: bytes, or a share of the disk")
+    return wanted
+
+
+class Target:
+    """Rows that are being written. Used by one thread."""
+
+    rows = 0
+
+    def open(self, source: Source, fingerprint: str) -> None:
+        """Goes on where an earlier run of this migration ended, or begins. Raises SourceChangedError, and
+        FileExistsError for what no migration made."""
+        raise NotImplementedError
+
+    def append(self, start: int, rows: Mapping[str, Array]) -> None:
+        """Adds rows that begin with row `start` of the source. Those that are there already stay."""
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """Returns when all rows are durable."""
+        raise NotImplementedError
+
+    def let_go(self) -> None:
+        """Closes what is open, whatever is wrong with it."""
+        raise NotImplementedError
+
+    def read_back(self, start: int, stop: int) -> dict[str, Array]:
+        """Rows as the disk has them, with every check."""
+        raise NotImplementedError
+
+    def stored_bytes(self) -> int:
+        raise NotImplementedError
+
+
+def _patient(open_it: Callable[[], T]) -> T:
+    end = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            return open_it()
+        except BlockingIOError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.1)
+
+
+def _check_mark(where: str, attrs: Mapping[str, Any], fingerprint: str) -> None:
+    mark = attrs.get(MARK)
+    if mark is None:
+        raise FileExistsError(errno.EEXIST, "it is there, and no migration made it", where)
+    if mark != fingerprint:
+        raise SourceChangedError(
+            f"{where} was begun from another source, or from this one before it changed: remove it to begin "
+            "anew, or migrate to another place"
+        )
+
+
+class Stores(Target):
+    """A store for each column."""
+
+    def __init__(self, paths: Mapping[str, Path], options: Mapping[str, Any]) -> None:
+        self._paths = dict(paths)
+        self._options = dict(options)
+        self._writers: dict[str, Writer] = {}
+        self._readers: dict[str, Reader] = {}
+
+    def open(self, source: Source, fingerprint: str) -> None:
+        for name, path in self._paths.items():
+            kind = source.columns[name]
+            attrs = {**source.attrs, **kind.attrs, MARK: fingerprint}
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.exists() and path.stat().st_size:
+                with Reader(path) as there:
+                    _check_mark(str(path), there.attrs, fingerprint)
+            options = {"dtype": kind.dtype, "row_shape": kind.row_shape, **self._options}
+
+            def opened(path: Path = path, attrs: Any = attrs, options: Any = options) -> Writer:
+                return Writer(path, "a", attrs=attrs, **options)
+
+            self._writers[name] = _patient(opened)
+        self.rows = min(len(writer) for writer in self._writers.values())
+
+    def append(self, start: int, rows: Mapping[str, Array]) -> None:
+        for name, writer in self._writers.items():
+            skip = len(writer) - start
+            if skip < 0:
+                raise ValueError(f"rows {len(writer)} to {start} of column {name!r} were left out")
+            if skip < len(rows[name]):
+                writer.append(rows[name][skip:])
+        self.rows = min(len(writer) for writer in self._writers.values())
+
+    def finish(self) -> None:
+        for writer in self._writers.values():
+            writer.close()
+        self._writers = {}
+
+    def let_go(self) -> None:
+        for opened in (*self._writers.values(), *self._readers.values()):
+            try:
+                opened.close()
+            except OSError:
+                continue  # a full disk: the rows that waited are read again
+        self._writers, self._readers = {}, {}
+
+    def read_back(self, start: int, stop: int) -> dict[str, Array]:
+        if not self._readers:
+            self._readers = {name: Reader(path, check="full") for name, path in self._paths.items()}
+        return {name: reader.read(start, stop) for name, reader in self._readers.items()}
+
+    def stored_bytes(self) -> int:
+        return sum(path.stat().st_size for path in self._paths.values())
+
+
+class IntoDataset(Target):
+    """A dataset with a column for each of the source's."""
+
+    def __init__(self, path: Path, options: Mapping[str, Any]) -> None:
+        self._path = path
+        self._options = {"clock": None, **options}
+        self._writer: dataset.DatasetWriter | None = None
+        self._reader: dataset.Dataset | None = None
+        self._source: Source | None = None
+
+    def open(self, source: Source, fingerprint: str) -> None:
+        self._source = source
+        attrs = {**source.attrs, MARK: fingerprint}
+        if (self._path / "meta" / "dataset.json").exists():
+            with dataset.open(self._path) as there:
+                if there.columns or MARK in there.attrs:
+                    _check_mark(str(self._path), there.attrs, fingerprint)
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._writer = _patient(lambda: dataset.open(self._path, "a", attrs=attrs, **self._options))
+        self.rows = len(self._writer)
+
+    def append(self, start: int, rows: Mapping[str, Array]) -> None:
+        assert self._writer is not None
+        if self.rows < start:
+            raise ValueError(f"rows {self.rows} to {start} were left out")
+        skip = self.rows - start
+        if skip < len(next(iter(rows.values()))):
+            self._writer.append({name: part[skip:] for name, part in rows.items()})
+            self._writer.flush()  # which ends superchunks that are long enough
+        self.rows = len(self._writer)
+
+    def finish(self) -> None:
+        assert self._writer is not None and self._source is not None
+        if not self._writer.columns:
+            kinds = self._source.columns
+            self._writer.append({n: np.empty((0, *k.row_shape), k.dtype) for n, k in kinds.items()})
+        self._writer.commit("migrated")
+        self._writer.close()
+        self._writer = None
+        with dataset.open(self._path) as there:
+            have = {name: there[name].attrs for name in self._source.columns}
+        missing = {n: k.attrs for n, k in self._source.columns.items() if k.attrs and have[n] != k.attrs}
+        if missing:
+            with dataset.transaction(self._path, "attributes of the source") as t:
+                for name, values in missing.items():
+                    t[name].attrs.update(values)
+
+    def let_go(self) -> None:
+        for opened in (self._writer, self._reader):
+            try:
+                if opened is not None:
+                    opened.close()
+            except OSError:
+                continue
+        self._writer = self._reader = None
+
+    def read_back(self, start: int, stop: int) -> dict[str, Array]:
+        if self._reader is None:
+            self._reader = dataset.open(self._path, check="full")
+        assert self._source is not None
+        return {name: self._reader[name].read(start, stop) for name in self._source.columns}
+
+    def stored_bytes(self) -> int:
+        return sum(file.stat().st_size for file in self._path.rglob("*.cdd"))
+
+
+def need_space(folder: Path, least: int) -> None:
+    """Raises OSError ENOSPC where less than `least` bytes are free."""
+    free = shutil.disk_usage(folder).free
+    if free < least:
+        raise OSError(
+            errno.ENOSPC,
+            f"{free >> 20:,} MiB are free, min_free= wants {least >> 20:,}: the migration goes on from here "
+            "when it is started again",
+            os.fspath(folder),
+        )

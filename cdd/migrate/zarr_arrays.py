@@ -1,0 +1,90 @@
+"""Arrays of zarr, formats 2 and 3, in folders or wherever zarr reads them.
+
+zarr gives the fill value for a chunk that is not there, and says nothing. So keys are listed first.
+"""
+
+import itertools
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cdd.dtypes import Array
+from cdd.migrate.source import ArraySource, column_kind, digest, need, plain_attrs, stamp
+
+_METADATA = ("zarr.json", ".zarray", ".zgroup")
+
+
+def is_zarr(path: Path) -> bool:
+    return path.is_dir() and any((path / name).is_file() for name in _METADATA)
+
+
+def zarr_names(path: Path) -> list[str]:
+    """Every array of a group, by its path in it; "" for an array that lies there itself."""
+    if _kind(path) == "array":
+        return [""]
+    names = [
+        file.parent.relative_to(path).as_posix()
+        for name in ("zarr.json", ".zarray")
+        for file in path.rglob(name)
+        if _kind(file.parent) == "array"
+    ]
+    return sorted(set(names))
+
+
+def _kind(folder: Path) -> str:
+    if (folder / ".zarray").is_file():
+        return "array"
+    try:
+        found = json.loads((folder / "zarr.json").read_bytes())
+    except (FileNotFoundError, ValueError):
+        return ""
+    return str(found.get("node_type", "")) if isinstance(found, dict) else ""
+
+
+def zarr_attrs(path: Path) -> dict[str, Any]:
+    """Attributes of a group."""
+    return plain_attrs(dict(need("zarr").open_group(store=str(path), mode="r").attrs))
+
+
+class ZarrSource(ArraySource):
+    """An array of zarr in a folder."""
+
+    def __init__(self, path: Path, inner: str) -> None:
+        zarr = need("zarr")
+        self.folder = path / inner if inner else path
+        self.name = f"{path}::{inner}" if inner else str(path)
+        self._array = zarr.open_array(store=str(self.folder), mode="r")
+        array = self._array
+        key = inner or path.name.removesuffix(".zarr")
+        self.columns = {key: column_kind(self.name, np.dtype(array.dtype), array.shape, dict(array.attrs))}
+        self.rows = int(array.shape[0])
+        self.files = (self.folder,)
+        shards = getattr(array, "shards", None)
+        self._grid = tuple(shards or array.chunks)
+        self.chunk_rows = int(self._grid[0])
+
+    def _keys(self) -> Iterator[str]:
+        sizes = (math.ceil(n / c) for n, c in zip(self._array.shape, self._grid, strict=True))
+        for place in itertools.product(*map(range, sizes)):
+            yield self._array.metadata.encode_chunk_key(place)
+
+    def missing(self) -> list[str]:
+        return [key for key in self._keys() if not (self.folder / key).is_file()]
+
+    def fingerprint(self) -> str:
+        metadata = [(self.folder / name) for name in ("zarr.json", ".zarray", ".zattrs")]
+        stamps = [file.read_bytes() for file in metadata if file.is_file()]
+        chunks = []
+        for key in self._keys():
+            try:
+                chunks.append(stamp(self.folder / key))
+            except FileNotFoundError:
+                chunks.append((-1, 0))
+        return digest([stamps, chunks])
+
+    def read(self, start: int, stop: int) -> Array:
+        return np.asarray(self._array[start:stop])
