@@ -72,6 +72,7 @@ constexpr bool (*kParts[])(PyObject*) = {
     cdd::ext::add_rows_type,        cdd::ext::add_writer_type,      cdd::ext::add_lock_type,
     cdd::ext::add_packed_types,     cdd::ext::add_arrow_types,      cdd::ext::add_tile_reader_type,
     cdd::ext::add_tile_writer_type, cdd::ext::add_superchunks_type, cdd::ext::add_column_type,
+    cdd::ext::add_fetched_type,
     cdd::ext::add_queue_type,       cdd::ext::add_watch_type,
 };
 
@@ -100,6 +101,7 @@ int traverse(PyObject* module, visitproc visit, void* arg) {
   Py_VISIT(state.rows_type);
   Py_VISIT(state.writer_type);
   Py_VISIT(state.memory_type);
+  Py_VISIT(state.fetched_type);
   Py_VISIT(state.lock_type);
   Py_VISIT(state.packed_type);
   Py_VISIT(state.packed_iterator_type);
@@ -126,6 +128,7 @@ int clear(PyObject* module) {
   Py_CLEAR(state.rows_type);
   Py_CLEAR(state.writer_type);
   Py_CLEAR(state.memory_type);
+  Py_CLEAR(state.fetched_type);
   Py_CLEAR(state.lock_type);
   Py_CLEAR(state.packed_type);
   Py_CLEAR(state.packed_iterator_type);

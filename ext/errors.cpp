@@ -90,6 +90,8 @@ void set_python_error(const ModuleState& state, PyObject* filename,
                       const std::exception_ptr& error) noexcept {
   try {
     std::rethrow_exception(error);
+  } catch (const PythonException& own) {
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(own.exception())), own.exception());
   } catch (const Error& core) {
     set_core_error(state, filename, core);
   } catch (const std::bad_alloc&) {

@@ -9,15 +9,28 @@
 //   Unsupported, Limit           UnsupportedError, LimitError
 //   Cancelled                    the exception that is set, as by a signal's handler; else CancelledError of
 //                                concurrent.futures
+//   PythonException              what Python raised
 //   bad_alloc, length_error      MemoryError
 #pragma once
 
 #include <exception>
 #include <type_traits>
 
+#include "core/base/error.h"
 #include "ext/module_state.h"
 
 namespace cdd::ext {
+
+// What Python raised that was called from within the core. It comes out as it is.
+class PythonException final : public Error {
+ public:
+  explicit PythonException(std::shared_ptr<PyObject> exception)
+      : Error(ErrorCode::Io, "a function that was called failed"), exception_(std::move(exception)) {}
+  PyObject* exception() const noexcept { return exception_.get(); }
+
+ private:
+  std::shared_ptr<PyObject> exception_;  // its last owner takes the GIL
+};
 
 // Sets the Python exception for `error`. `filename` may be null.
 void set_python_error(const ModuleState& state, PyObject* filename, const std::exception_ptr& error) noexcept;

@@ -16,6 +16,7 @@ struct ModuleState {
   PyObject* rows_type;
   PyObject* writer_type;
   PyObject* memory_type;
+  PyObject* fetched_type;
   PyObject* lock_type;
   PyObject* packed_type;
   PyObject* packed_iterator_type;
@@ -43,6 +44,7 @@ bool add_reader_type(PyObject* module);
 bool add_rows_type(PyObject* module);
 bool add_writer_type(PyObject* module);
 bool add_memory_type(PyObject* module);
+bool add_fetched_type(PyObject* module);
 bool add_lock_type(PyObject* module);
 bool add_packed_types(PyObject* module);
 bool add_arrow_types(PyObject* module);

@@ -36,6 +36,8 @@ Extents::Extents(std::span<const Extent> extents, std::string prefix, Exceptions
     }
     ends_.push_back(end);
   }
+  const auto is_far = [](const auto& one) { return one.second.memory && one.second.memory->is_far(); };
+  is_far_ = std::any_of(exceptions_.begin(), exceptions_.end(), is_far);
 }
 
 std::size_t Extents::with_row(std::uint64_t row) const noexcept {
@@ -131,7 +133,7 @@ void Column::read_into(RowRange range, MutableBytes out, const Cells* cells) con
   const std::uint64_t end = range.first + range.count;
   std::size_t extent = extents_->with_row(range.first);
   const bool is_large = range.count >= kParallelBytes / layout_.row_bytes() && threads() > 1;
-  if (is_large && extents_->end(extent) < end)
+  if ((is_large || extents_->is_far()) && extents_->end(extent) < end)
     return read_windows({&range.first, 1}, range.count, out, cells);
   for (std::uint64_t row = range.first; row < end; ++extent) {
     const std::uint64_t part_end = std::min(end, extents_->end(extent));
@@ -151,6 +153,18 @@ void Column::read_into(RowRange range, MutableBytes out, const Cells* cells) con
     }
     out = out.subspan(bytes);
     row = part_end;
+  }
+}
+
+void Column::ask_for_files(RowRange range) const {
+  if (!extents_->is_far()) return;
+  check_range(range, rows_);
+  const std::uint64_t end = range.first + range.count;
+  std::size_t extent = range.count > 0 ? extents_->with_row(range.first) : 0;
+  for (std::uint64_t row = range.first; row < end; row = extents_->end(extent++)) {
+    if ((*extents_)[extent].number == 0) continue;
+    const Superchunks::File& file = extents_->file(extent, *superchunks_);
+    if (file.memory && file.reader.load(std::memory_order_relaxed) == nullptr) file.memory->ask({});
   }
 }
 
@@ -226,6 +240,9 @@ void read_columns(std::span<const ColumnWindows> columns) {
   std::vector<std::size_t> order;
   std::vector<Cells> parts(columns.size());  // stay where they are while pieces point to them
   std::uint64_t raw_bytes = 0;
+  for (const ColumnWindows& windows : columns) {
+    for (const std::uint64_t start : windows.starts) windows.column->ask_for_files({start, windows.rows});
+  }
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const ColumnWindows& windows = columns[i];
     const RowLayout& layout = windows.column->layout();

@@ -50,6 +50,8 @@ class Extents {
   const Extent& operator[](std::size_t i) const noexcept { return extents_[i]; }
   std::uint64_t begin(std::size_t i) const noexcept { return i == 0 ? 0 : ends_[i - 1]; }
   std::uint64_t end(std::size_t i) const noexcept { return ends_[i]; }  // kOpen for an open one
+  // Whether any file is far away.
+  bool is_far() const noexcept { return is_far_; }
   // The extent that has row `row`, which is below the last one's end.
   std::size_t with_row(std::uint64_t row) const noexcept;
 
@@ -62,6 +64,7 @@ class Extents {
   std::vector<std::uint64_t> ends_;
   std::string prefix_;
   Exceptions exceptions_;
+  bool is_far_ = false;
   mutable std::vector<std::atomic<Superchunks::File*>> files_;
 };
 
@@ -82,6 +85,9 @@ class Column final : public Rows {
   void read_windows(std::span<const std::uint64_t> starts, std::uint64_t rows, MutableBytes out,
                     const Cells* cells = nullptr) const override;
   void search(Bytes values, Side side, std::span<std::uint64_t> places) const override;
+
+  // Has files that are far away and not open yet begin to be fetched: those of several ranges at once.
+  void ask_for_files(RowRange range) const;
 
   // Looks at the open extent's file again: how many rows the column could show. rows() where none is open.
   std::uint64_t rows_there() const;

@@ -50,13 +50,17 @@ Superchunks::Use Superchunks::use(File& file) {
   return use;
 }
 
+// What is in memory or far away is opened before anything is held: it may take messages, and Python.
 Reader* Superchunks::open(File& file) {
+  std::unique_ptr<Reader> reader;
+  if (file.memory) reader = std::make_unique<Reader>(file.memory, options_.reader);
   const ForkGate gate;
   const std::lock_guard lock(mutex_);
-  if (Reader* const reader = file.reader.load(std::memory_order_relaxed)) return reader;
+  if (Reader* const other = file.reader.load(std::memory_order_relaxed)) return other;
   close_some();
-  auto storage = file.memory ? file.memory : open_for_reading(file.path, options_.mapping);
-  auto reader = std::make_unique<Reader>(std::move(storage), options_.reader);
+  if (!reader) {
+    reader = std::make_unique<Reader>(open_for_reading(file.path, options_.mapping), options_.reader);
+  }
   const Salt& salt = reader->header().metadata.salt;
   if (salt != file.salt) {
     fail(ErrorCode::Corrupt, "%s is another file than the dataset's: its id is %s, not %s", file.path.c_str(),

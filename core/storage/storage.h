@@ -14,6 +14,11 @@
 
 namespace cdd {
 
+struct ByteRange {
+  std::uint64_t offset = 0;
+  std::uint64_t size = 0;
+};
+
 class Storage {
  public:
   virtual ~Storage() = default;
@@ -37,6 +42,12 @@ class Storage {
 
   // Has the system read these bytes ahead, where it can; returns at once.
   virtual void prefetch(std::uint64_t, std::size_t) const noexcept {}
+
+  // Whether each read costs a message to another machine. What will be read is asked for first, all at once.
+  virtual bool is_far() const noexcept { return false; }
+
+  // Of one that is far: these bytes are read next, in this order; none: it is opened next. Returns at once.
+  virtual void ask(std::span<const ByteRange>) const {}
 
   // Whether its name now leads to something else, or to nothing.
   virtual bool is_replaced() const { return false; }

@@ -69,6 +69,32 @@ void Reader::cut_into_pieces(RowRange range, const Cells* cells, std::byte* out,
   }
 }
 
+std::vector<ByteRange> Reader::plan(std::span<const std::uint64_t> starts, std::uint64_t rows) const {
+  std::vector<std::uint64_t> chunks;
+  for (const std::uint64_t start : starts) {
+    const ChunkRange range = chunks_of({start, rows});
+    for (std::uint64_t chunk = range.first; chunk < range.end; ++chunk) chunks.push_back(chunk);
+  }
+  std::sort(chunks.begin(), chunks.end());
+  chunks.erase(std::unique(chunks.begin(), chunks.end()), chunks.end());
+  std::vector<ByteRange> ranges;
+  ranges.reserve(chunks.size());
+  for (const std::uint64_t chunk : chunks) add_range_of(chunk, ranges);
+  return ranges;
+}
+
+void Reader::add_range_of(std::uint64_t chunk, std::vector<ByteRange>& ranges) const {
+  const ChunkEntry entry = index_.entry(chunk);
+  if (!entry.is_damaged()) ranges.push_back({entry.offset, entry.size});
+}
+
+void Reader::ask(RowRange range) const {
+  const ChunkRange chunks = chunks_of(range);
+  std::vector<ByteRange> ranges;
+  for (std::uint64_t chunk = chunks.first; chunk < chunks.end; ++chunk) add_range_of(chunk, ranges);
+  if (!ranges.empty()) storage_->ask(ranges);
+}
+
 // Pieces that are near one another are decoded together.
 void Reader::read_chunk_pieces(std::span<const Piece> pieces) const {
   const std::uint64_t near_rows = kNearBytes / layout_.row_bytes();
@@ -137,7 +163,26 @@ void sort_pieces(std::span<Piece> pieces) {
   });
 }
 
+namespace {
+
+// Of stores that are far: the chunks of these pieces, each store's in one message.
+void ask_for(std::span<const Piece> pieces) {
+  for (std::size_t i = 0, next = 0; i < pieces.size(); i = next) {
+    const Reader& reader = *pieces[i].reader;
+    std::vector<ByteRange> ranges;
+    for (next = i; next < pieces.size() && pieces[next].reader == &reader; ++next) {
+      if (next > i && pieces[next].chunk == pieces[next - 1].chunk) continue;
+      if (reader.is_far()) reader.add_range_of(pieces[next].chunk, ranges);
+    }
+    if (!ranges.empty()) reader.storage().ask(ranges);
+  }
+}
+
+}  // namespace
+
 void read_sorted_pieces(std::span<const Piece> pieces, std::uint64_t raw_bytes, const Blame& blame) {
+  const auto is_far = [](const Piece& piece) { return piece.reader->is_far(); };
+  if (std::any_of(pieces.begin(), pieces.end(), is_far)) ask_for(pieces);
   std::vector<std::size_t> chunk_begin;  // index of each chunk's first piece, and the end
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     if (i == 0 || pieces[i].chunk != pieces[i - 1].chunk || pieces[i].reader != pieces[i - 1].reader) {

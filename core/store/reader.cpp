@@ -29,11 +29,13 @@ Place place_of(std::uint64_t chunk, std::uint64_t offset) {
 
 Reader::Reader(std::shared_ptr<Storage> storage, const ReaderOptions& options)
     : storage_(std::move(storage)),
+      is_far_(storage_->is_far()),
       options_(options),
       header_(read_header(*storage_)),
       index_(*storage_, header_.metadata, header_.first_block),
       file_bytes_(storage_->size()) {
   if (options_.as_of) show(*options_.as_of);
+  if (is_far_) index_.digest(index_.chunks());  // all of it now: later look-ups would fetch within locks
   learn_fixed_bytes();
   load_layout();
 }
@@ -126,6 +128,7 @@ void Reader::read_into(RowRange range, MutableBytes out, const Cells* cells) con
          out.size(), out.size() > bytes ? "long" : "short", ull{range.count}, ull{row_bytes});
   }
   if (range.count == 0) return;
+  if (is_far_) ask(range);
   const bool is_large = range.count >= kParallelBytes / layout_.row_bytes() && threads() > 1;
   if (is_large) {
     read_range_in_parallel(range, cells, out.data());

@@ -101,6 +101,15 @@ class Reader final : public Rows {
   // Whether reading chunk i needs no disk, as far as the system tells.
   bool is_cached(std::uint64_t chunk) const;
 
+  // Which bytes of the storage the windows are read from, in order and once each: chunks of neighbouring rows
+  // are ranges of their own. None for what a damaged slot hides. Throws OutOfRange.
+  std::vector<ByteRange> plan(std::span<const std::uint64_t> starts, std::uint64_t rows) const;
+
+  void add_range_of(std::uint64_t chunk, std::vector<ByteRange>& ranges) const;
+
+  // As Storage has it: then read_windows and read_into ask() for their chunks first.
+  bool is_far() const noexcept { return is_far_; }
+
   // Has the system read the chunks of these rows ahead, where it can; returns at once. Throws OutOfRange.
   void prefetch(RowRange range) const;
 
@@ -136,6 +145,7 @@ class Reader final : public Rows {
   };
   void show(const Snapshot& snapshot);
   void load_layout();
+  void ask(RowRange range) const;
   void check_chunk(std::uint64_t chunk) const;
   void read_near(const OpenChunk& open, std::span<const Piece> pieces, std::uint64_t end) const;
   template <class Item>
@@ -159,6 +169,7 @@ class Reader final : public Rows {
   void learn_fixed_bytes();
 
   std::shared_ptr<Storage> storage_;
+  const bool is_far_;
   ReaderOptions options_;
   Header header_;
   ChunkIndex index_;

@@ -8,7 +8,7 @@
 //     def __init__(self, layout: (dtype code, dims), prefix: str, files: Superchunks)
 //         prefix: of the paths of superchunks, which go on with a number and "__.cdd"
 //         name: of the column, for errors
-//     def set(self, extents: Buffer, elsewhere: {number: path | Memory}, rows: int, name: str) -> None
+//     def set(self, extents: Buffer, elsewhere: {number: path | Memory | Fetched}, rows: int, name: str) -> None
 //         extents: 8 int64 each, as core/dataset/column.h has them
 //     def show(self, rows: int) -> None      the same extents, of the last one as many rows as these need
 //     def rows_there(self) -> int            how many rows show() may take; looks at the last file again
@@ -19,6 +19,7 @@
 
 #include "ext/arguments.h"
 #include "ext/options.h"
+#include "ext/store/fetched_type.h"
 #include "ext/store/memory_type.h"
 #include "ext/store/reader_type.h"
 
@@ -110,6 +111,9 @@ Extents::Exceptions exceptions_of(const ModuleState& state, PyObject* elsewhere)
     if (MemoryObject* const memory = as_memory(state, place)) {
       found.memory = memory->storage.get();
       found.path = "<memory>";
+    } else if (FetchedObject* const fetched = as_fetched(state, place)) {
+      found.memory = fetched->storage;
+      found.path = fetched->storage->name();
     } else {
       found.path = path_of(place);
     }

@@ -1,6 +1,6 @@
 // class Reader:
 //     """Rows of one store, into buffers. Arrays, indexing and defaults are the Python Reader's."""
-//     def __init__(self, source: str | Memory | Buffer, options: dict)    ext/options.h
+//     def __init__(self, source: str | Memory | Fetched | Buffer, options: dict)    ext/options.h
 //     rows, chunks, stored_bytes: int;  layout: (dtype code, dims) | None;  user_meta: bytes;  id: str;
 //     closed: bool
 //     def read_into(self, start: int, stop: int, out: Buffer, cells: Cells = all) -> None
@@ -8,6 +8,7 @@
 //         starts: int64 or uint64; cells: (first level, end, first feature, end), out then has any shape
 //     def search(self, values: Buffer, is_right: bool, places: Buffer) -> None
 //         values of the rows' dtype, places uint64
+//     def plan(self, starts: Buffer, rows: int) -> bytes    (offset, bytes) of each chunk, as uint64
 //     def chunk_rows(self, chunk: int) -> (start, stop)
 //     def chunk_info(self, chunk: int) -> (start, stop, codec, raw_bytes, stored_bytes, offset)
 //     def verify_chunk(self, chunk: int) -> None
@@ -23,6 +24,7 @@
 
 #include "ext/arguments.h"
 #include "ext/options.h"
+#include "ext/store/fetched_type.h"
 #include "ext/store/memory_type.h"
 
 namespace cdd::ext {
@@ -49,12 +51,13 @@ PyObject* reader_new(PyTypeObject* type, PyObject* args, PyObject*) {
 
   const ModuleState& state = state_of_type(type);
   MemoryObject* const memory = as_memory(state, source);
+  FetchedObject* const fetched = as_fetched(state, source);
   std::string path;
   if (PyUnicode_Check(source) != 0) {
     self->source.filename = Ref::borrow(source).release();
     path = path_of(source);
     if (PyErr_Occurred() != nullptr) return nullptr;
-  } else if (memory == nullptr && !self->held.acquire(source, PyBUF_SIMPLE)) {
+  } else if (memory == nullptr && fetched == nullptr && !self->held.acquire(source, PyBUF_SIMPLE)) {
     return nullptr;
   }
   ReadOptions options;
@@ -64,6 +67,8 @@ PyObject* reader_new(PyTypeObject* type, PyObject* args, PyObject*) {
     if (self->source.filename == nullptr) {
       if (memory != nullptr) {
         storage = memory->storage.get();
+      } else if (fetched != nullptr) {
+        storage = fetched->storage;
       } else {
         storage = std::make_shared<ViewStorage>(self->held.bytes(), "<bytes>");
       }
@@ -163,6 +168,22 @@ PyObject* reader_verify_chunks(PyObject* self, PyObject* args) {
   return list.release();
 }
 
+PyObject* reader_plan(PyObject* self, PyObject* args) {
+  PyObject* starts = nullptr;
+  unsigned long long rows = 0;
+  if (PyArg_ParseTuple(args, "OK:plan", &starts, &rows) == 0) return nullptr;
+  const std::shared_ptr<Reader> core = open_core(self);
+  Buffer buffer;
+  std::span<const std::uint64_t> numbers;
+  if (!core || !acquire_numbers(starts, "starts", buffer, &numbers)) return nullptr;
+  std::vector<ByteRange> ranges;
+  if (!without_gil(state_of(self), as_source(self)->filename, [&] { ranges = core->plan(numbers, rows); })) {
+    return nullptr;
+  }
+  return PyBytes_FromStringAndSize(reinterpret_cast<const char*>(ranges.data()),
+                                   static_cast<Py_ssize_t>(ranges.size() * sizeof(ByteRange)));
+}
+
 PyObject* reader_refresh(PyObject* self, PyObject*) {
   const std::shared_ptr<Reader> core = open_core(self);
   if (!core) return nullptr;
@@ -221,6 +242,7 @@ PyMethodDef methods[] = {
     {"read_windows", as_method(source_read_windows), METH_FASTCALL, nullptr},
     {"is_warm", as_method(reader_is_warm), METH_FASTCALL, nullptr},
     {"search", as_method(source_search), METH_FASTCALL, nullptr},
+    {"plan", reader_plan, METH_VARARGS, nullptr},
     {"chunk_rows", reader_chunk_rows, METH_O, nullptr},
     {"chunk_info", reader_chunk_info, METH_O, nullptr},
     {"verify_chunk", reader_verify_chunk, METH_O, nullptr},
