@@ -90,7 +90,7 @@ class Fetched:
     def __new__(
         cls,
         name: str,
-        size: int,
+        size: Callable[[], int],
         ask: Callable[[list[tuple[int, int]]], object],
         read: Callable[[int, int], Buffer | list[tuple[int, Buffer]]],
         /,

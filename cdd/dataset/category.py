@@ -7,6 +7,7 @@ import numpy as np
 
 from cdd.dataset.collector import Collector
 from cdd.dataset.protocol.state import ColumnState, TableState, path_of
+from cdd.dataset.sealed import table_of
 from cdd.dataset.tails import TailTable
 from cdd.dtypes import Array
 
@@ -33,7 +34,7 @@ class Categories:
         self._most = int(np.iinfo(column.dtype).max) + 1
         self._dtype = column.dtype
         self._bytes, self._ends = (
-            TailTable(collector, hidden, is_hidden=True) for hidden in hidden_tables(table, name)
+            table_of(collector, hidden, is_hidden=True) for hidden in hidden_tables(table, name)
         )
         self._known: dict[str, int] | None = None
 

@@ -17,7 +17,7 @@ from cdd._cdd import CddError
 from cdd.dataset.collector import Collector
 from cdd.dataset.protocol import extents as ex
 from cdd.dataset.protocol import ops
-from cdd.dataset.protocol.errors import DatasetError
+from cdd.dataset.protocol.errors import ConflictError, DatasetError
 from cdd.dataset.protocol.session import Session
 from cdd.dataset.protocol.state import ColumnState, TableState, superchunk_path
 from cdd.dataset.superchunk import core_of, new_superchunk
@@ -172,6 +172,8 @@ class Compactor:
                 return
             try:
                 self._compact_column(table, name)
+            except ConflictError:
+                continue  # another writer changed the same rows, or joined them first
             except (CddError, OSError) as error:
                 warnings.warn(f"column {name!r} was not compacted: {error}", RuntimeWarning, stacklevel=1)
 
@@ -186,6 +188,8 @@ class Compactor:
         ends = [0, *ex.ends(extents).tolist()]
         least = bisect_left(ends, _period_start(state.table(table), writer._options.roll_seconds))
         first, last = doubling_run(sizes, writer._options.superchunk_bytes, min(least, len(extents) - 1))
+        if last - first == 1 and not ex.is_open(column.extents):
+            return  # nothing to join; of tails one alone is rewritten in longer chunks
         is_clock = state.table(table).clock == name
         op, path = write_run(
             writer._session, writer._id, table, name, column, ends[first], ends[last], is_clock, {}

@@ -49,7 +49,7 @@ class Draft:
         """Keeps collectors away from a table, and takes rows along that were flushed after the version."""
         self.need_open()
         tails: TailTable = self.writer._table(table)._tails
-        if tails.open or not self.state.table(table).columns:
+        if tails.is_open or not self.state.table(table).columns:
             return
         tails.need_tails()
         self.base = self.session.catch_up(self.base, self.ops)

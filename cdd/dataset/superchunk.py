@@ -1,6 +1,7 @@
 """Superchunks of one column: new ones, and for those who write, rows of those that are there."""
 
 import json
+import secrets
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,10 +9,14 @@ import numpy as np
 
 from cdd import _cdd
 from cdd.dataset.protocol import extents as ex
+from cdd.dataset.protocol.directory import Directory
 from cdd.dataset.protocol.session import Session
 from cdd.dataset.protocol.state import ColumnState, folder_of, path_of, superchunk_path
 from cdd.dtypes import Array, buffer_dtype, code_of
 from cdd.store.writer import Writer
+
+
+_SPREAD = 1 << 31  # numbers that are free to be chosen from
 
 
 @dataclass
@@ -38,11 +43,13 @@ def new_superchunk(
     number = max(column.next, least)
     owner = session.owner.need()
     directory = session.directory
+    if directory.puts_whole:  # nothing is there before all of it is: two writers must not choose the same
+        number += secrets.randbelow(_SPREAD)
     while True:
         path = superchunk_path(table, name, column, number)
         meta = {"dataset": dataset_id, "column": path_of(table, name), "number": number, "owner": owner}
         try:
-            writer = Writer(
+            writer = _WRITERS[directory.puts_whole](
                 directory.new_store(path),
                 "x" if directory.is_local else "w",
                 user_meta=json.dumps(meta).encode(),
@@ -54,7 +61,31 @@ def new_superchunk(
             break
         except FileExistsError:
             number += 1
+    if isinstance(writer, _PuttingWriter):
+        writer.goes_to(directory, path)
     return NewSuperchunk(number, path, bytes.fromhex(writer.id), writer)
+
+
+class _PuttingWriter(Writer):
+    """Writes a store in memory, which close() puts in its place. Raises FileExistsError where another writer
+    took that."""
+
+    def __init__(self, target: Any, mode: str, **options: Any) -> None:
+        self._memory = target
+        self._place: tuple[Directory, str] | None = None
+        super().__init__(target, mode, **options)
+
+    def goes_to(self, directory: Directory, path: str) -> None:
+        self._place = directory, path
+
+    def close(self) -> None:
+        super().close()
+        place, self._place = self._place, None
+        if place is not None and len(self) and not place[0].put_if_absent(place[1], bytes(self._memory)):
+            raise FileExistsError(17, "another writer put this superchunk", f"{place[0].name}/{place[1]}")
+
+
+_WRITERS: dict[bool, Any] = {False: Writer, True: _PuttingWriter}
 
 
 def core_of(session: Session, table: str, name: str, column: ColumnState, rows: int) -> _cdd.Column:

@@ -13,6 +13,7 @@ from cdd.dataset.incoming import check_order, check_rows, flatten, new_table, ro
 from cdd.dataset.protocol.errors import ConflictError
 from cdd.dataset.protocol.log import HIDDEN
 from cdd.dataset.protocol.state import TableState
+from cdd.dataset.sealed import table_of
 from cdd.dataset.tails import TailTable
 from cdd.dtypes import Array
 
@@ -23,7 +24,7 @@ class TableWriter(AwaitedTableWriter):
     def __init__(self, collector: Collector, name: str) -> None:
         self._of = collector
         self._name = name
-        self._tails = TailTable(collector, name)
+        self._tails = table_of(collector, name)
         self._last: Any = None  # the newest time, as an item of the clock
         self._categories: dict[str, Categories] = {}
 

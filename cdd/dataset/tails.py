@@ -53,6 +53,11 @@ class TailTable:
         return found if found is not None and found.columns else None
 
     @property
+    def is_open(self) -> bool:
+        """Whether rows can be appended at once."""
+        return bool(self.open)
+
+    @property
     def uncommitted(self) -> int:
         """Rows that are in no version."""
         return self.rows - self._committed

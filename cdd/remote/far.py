@@ -39,7 +39,11 @@ class _Part:
 
 
 class FarObject:
-    """An object behind a wire. Any number of threads may read at once."""
+    """An object behind a wire. Any number of threads may read at once.
+
+    An outline is fetched along with the head, or (long_outline) only of an object that the head does not
+    hold.
+    """
 
     def __init__(
         self,
@@ -50,6 +54,7 @@ class FarObject:
         cache_dir: Path | None = None,
         version: Version | None = None,
         outline: bool = True,
+        long_outline: bool = False,
         whole_below: int = HEAD_BYTES,
     ) -> None:
         self.wire = wire
@@ -58,6 +63,7 @@ class FarObject:
         self._gap = gap
         self._cache_dir = cache_dir
         self._outline = outline
+        self._long_outline = long_outline
         self._head_bytes = max(whole_below, 4096)
         self._mutex = threading.Lock()
         self._parts: list[_Part] = []  # sorted by start
@@ -67,11 +73,14 @@ class FarObject:
         self.version: Version | None = version
 
     def fetched(self) -> _cdd.Fetched:
-        """What cdd's core reads it by. Raises FileNotFoundError."""
+        """What cdd's core reads it by. Nothing is fetched yet."""
+        return _cdd.Fetched(self.name, self._size, self.ask, self.read)
+
+    def _size(self) -> int:
         if self.version is None:
             self._ranges()
         assert self.version is not None
-        return _cdd.Fetched(self.name, self.version.size, self.ask, self.read)
+        return self.version.size
 
     # ------------------------------------------------------------ opening
 
@@ -112,6 +121,8 @@ class FarObject:
                 return found.ranges
         if len(head.data) == head.version.size:
             return [(0, head.data)]
+        if self._long_outline and (found := self._fetch_outline()) is not None and self._is_of_this(found):
+            return found.ranges
         ranges = self._without_outline(head)
         self._keep(Outline(head.version.size, head.version.e_tag, ranges))
         return ranges

@@ -43,7 +43,7 @@ def read_ranges(size: int, name: str, read: Callable[[int, int], Any]) -> list[R
         known.append((offset, bytes(read(offset, count))))
         return known[-1][1][:count]
 
-    _cdd.Reader(_cdd.Fetched(name, size, lambda _: None, fetch), {"check": "stored"}).close()
+    _cdd.Reader(_cdd.Fetched(name, lambda: size, lambda _: None, fetch), {"check": "stored"}).close()
     return joined(known)
 
 

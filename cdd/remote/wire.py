@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, TypeVar
 
 from cdd import _cdd
@@ -153,6 +154,19 @@ class Wire:
         lead = f"{prefix}/" if prefix else ""
         for path in (*found["common_prefixes"], *(one["path"] for one in found["objects"])):
             yield str(path).rstrip("/").removeprefix(lead)
+
+    def sizes(self, prefix: str) -> dict[str, int]:
+        """Bytes of the objects right below a prefix, by their keys."""
+        found = self._try(prefix, lambda: obstore.list_with_delimiter(self.store, prefix))
+        return {str(one["path"]): int(one["size"]) for one in found["objects"]}
+
+    def modified(self, key: str) -> datetime | None:
+        """When an object was put; None where there is none."""
+        try:
+            found: datetime = self._try(key, lambda: obstore.head(self.store, key)["last_modified"])
+        except FileNotFoundError:
+            return None
+        return found
 
     # ------------------------------------------------------------ writing
 

@@ -25,9 +25,16 @@ void FetchedStorage::hold(std::vector<Held> ranges) const {
   for (Held& range : ranges) held_.push_back(std::move(range));
 }
 
+std::uint64_t FetchedStorage::size() const {
+  std::uint64_t size = size_.load(std::memory_order_relaxed);
+  if (size == ~std::uint64_t{0}) size_.store(size = source_->size(), std::memory_order_relaxed);
+  return size;
+}
+
 Bytes FetchedStorage::read_at(std::uint64_t offset, std::size_t n, Scratch& scratch) const {
-  if (offset >= size_) return {};
-  n = static_cast<std::size_t>(std::min<std::uint64_t>(n, size_ - offset));
+  const std::uint64_t size = this->size();
+  if (offset >= size) return {};
+  n = static_cast<std::size_t>(std::min<std::uint64_t>(n, size - offset));
   if (n == 0) return {};
   for (;;) {
     if (const auto found = held(offset, n)) return *found;

@@ -1,11 +1,12 @@
 // class Fetched:
-//     """An object on another machine, whose bytes two functions get."""
-//     def __init__(self, name: str, size: int, ask: Callable, read: Callable)
+//     """An object on another machine, whose bytes functions get."""
+//     def __init__(self, name: str, size: Callable, ask: Callable, read: Callable)
+//         size() -> int
 //         ask(ranges: [(offset, bytes)]) -> None    these are read next; none: it is opened next. Returns at
 //             once
 //         read(offset: int, count: int) -> Buffer | [(offset, Buffer)]    count bytes; or ranges that are kept,
 //             and then asked for no more
-//         Both are called from any thread. What they raise comes out of the read.
+//         All are called from any thread. What they raise comes out of the read.
 #include "ext/store/fetched_type.h"
 
 #include <cstring>
@@ -47,11 +48,22 @@ class WithGil {
 
 class Callables final : public FetchedStorage::Source {
  public:
-  Callables(PyObject* ask, PyObject* read) noexcept : ask_(Ref::borrow(ask)), read_(Ref::borrow(read)) {}
+  Callables(PyObject* size, PyObject* ask, PyObject* read) noexcept
+      : size_(Ref::borrow(size)), ask_(Ref::borrow(ask)), read_(Ref::borrow(read)) {}
   ~Callables() override {
     const WithGil gil;
+    size_ = Ref();
     ask_ = Ref();
     read_ = Ref();
+  }
+
+  std::uint64_t size() override {
+    const WithGil gil;
+    const Ref found(PyObject_CallFunctionObjArgs(size_.get(), nullptr));
+    if (!found) throw_exception();
+    const unsigned long long size = PyLong_AsUnsignedLongLong(found.get());
+    if (PyErr_Occurred() != nullptr) throw_exception();
+    return size;
   }
 
   void ask(std::span<const ByteRange> ranges) override {
@@ -97,22 +109,23 @@ class Callables final : public FetchedStorage::Source {
   }
 
  private:
+  Ref size_;
   Ref ask_;
   Ref read_;
 };
 
 PyObject* fetched_new(PyTypeObject* type, PyObject* args, PyObject*) {
   const char* name = nullptr;
-  unsigned long long size = 0;
+  PyObject* size = nullptr;
   PyObject* ask = nullptr;
   PyObject* read = nullptr;
-  if (PyArg_ParseTuple(args, "sKOO:Fetched", &name, &size, &ask, &read) == 0) return nullptr;
+  if (PyArg_ParseTuple(args, "sOOO:Fetched", &name, &size, &ask, &read) == 0) return nullptr;
   auto* const self = allocate<FetchedObject>(type);
   if (self == nullptr) return nullptr;
   new (&self->storage) std::shared_ptr<FetchedStorage>();
   Ref owner(reinterpret_cast<PyObject*>(self));
   const bool made = with_gil(state_of_type(type), nullptr, [&] {
-    self->storage = std::make_shared<FetchedStorage>(name, size, std::make_unique<Callables>(ask, read));
+    self->storage = std::make_shared<FetchedStorage>(name, std::make_unique<Callables>(size, ask, read));
   });
   return made ? owner.release() : nullptr;
 }

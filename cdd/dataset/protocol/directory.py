@@ -73,6 +73,12 @@ class Directory(ABC):
     def is_locked(self, path: str) -> bool:
         """Whether somebody has the lock of a name."""
 
+    @property
+    def puts_whole(self) -> bool:
+        """Whether a store is there as a whole or not at all, and never grows: put_if_absent() puts its
+        bytes."""
+        return False
+
     def is_folder(self, path: str) -> bool:
         """Whether there are files below a name."""
         return bool(self.list(path))

@@ -1,0 +1,202 @@
+"""Tables in places that put files as a whole, as object stores do: no superchunk grows there.
+
+Rows wait in memory, whole superchunks are put, and a commit adds their extents: so each commit makes a small
+superchunk of every column, and small ones are joined by doubling sizes. Nobody holds a lock: of two writers
+that append to one table the later one goes on behind the rows of the other.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from cdd.dataset.collector import Collector
+from cdd.dataset.protocol import extents as ex
+from cdd.dataset.protocol import ops
+from cdd.dataset.protocol.errors import DatasetError, OrderError
+from cdd.dataset.protocol.state import State, TableState, path_of
+from cdd.dataset.superchunk import new_superchunk, read_rows
+from cdd.dataset.tails import Rows, TailTable
+from cdd.dtypes import Array
+
+_WAITING_BYTES = 64 << 20  # raw, before they are put
+
+
+@dataclass
+class Extend(ops.Append):
+    """Rows that lie in superchunks of their own, behind those that were there."""
+
+    is_structural = True
+    forbidden = (*ops.Append.forbidden, "roll")
+    begin: int = 0
+    extents: dict[str, Array] = field(default_factory=dict)
+    next: dict[str, int] = field(default_factory=dict)
+
+    def apply(self, state: State) -> None:
+        table = state.table(self.table)
+        if table.rows != self.begin or set(table.columns) != set(self.extents):
+            raise DatasetError(f"table {self.table!r} has other rows or columns than were appended to")
+        for name, extents in self.extents.items():
+            column = table.columns[name]
+            new = column.with_extents(ex.join(ex.seal(column.extents, table.rows), extents))
+            new.next = max(column.next, self.next[name])
+            table.columns[name] = new
+        table.rows = self.rows
+
+
+class SealedTable(TailTable):
+    """The rows of one table that are in no version yet."""
+
+    def __init__(self, collector: Collector, name: str, is_hidden: bool = False) -> None:
+        super().__init__(collector, name, is_hidden)
+        self._opened = False
+        self._waiting: list[Rows] = []
+        self._put: dict[str, list[Array]] = {}  # extents of superchunks that are in no version
+        self._paths: list[str] = []
+        self._next: dict[str, int] = {}
+        self._commits = 0  # since small superchunks were joined
+
+    @property
+    def is_open(self) -> bool:
+        return self._opened
+
+    # ------------------------------------------------------------ rows
+
+    def write(self, given: Rows, rows: int) -> None:
+        self._waiting.append({name: np.array(array) for name, array in given.items()})
+        self.rows += rows
+        if sum(array.nbytes for part in self._waiting for array in part.values()) > _WAITING_BYTES:
+            self._seal()
+
+    def _seal(self) -> None:
+        """Puts what waits as a superchunk of each column."""
+        if not self._waiting:
+            return
+        of, state = self._of, self._of._state.table(self._name)
+        made: dict[str, Array] = {}
+        paths: list[str] = []
+        try:
+            for name, column in state.columns.items():
+                rows = np.concatenate([part[name] for part in self._waiting])
+                new = new_superchunk(of._session, of._id, self._name, name, column,
+                                     least=self._next.get(name, 1))  # fmt: skip
+                paths.append(new.path)
+                new.writer.append(rows)
+                new.writer.close()
+                self._next[name] = new.number + 1
+                items = None
+                if name == state.clock:
+                    bits = np.ascontiguousarray(rows[[0, -1]]).view(np.int64)
+                    items = int(bits[0]), int(bits[1])
+                made[name] = ex.one(new.number, 0, len(rows), new.id, items)
+        except BaseException:
+            for path in paths:
+                of._directory.delete(path)
+            raise
+        for name, extent in made.items():
+            self._put.setdefault(name, []).append(extent)
+        self._paths += paths
+        self._waiting = []
+
+    def read(self, name: str, start: int = 0, stop: int | None = None) -> Array:
+        column = self._of._state.table(self._name).columns[name]
+        put = column.with_extents(ex.join(column.extents, *self._put.get(name, [])))
+        count = self.rows - sum(len(next(iter(part.values()))) for part in self._waiting)
+        stop = self.rows if stop is None else stop
+        there = [read_rows(self._of._session, self._name, name, put, count, start, min(stop, count))] if (
+            start < min(stop, count)) else []  # fmt: skip
+        waiting = [part[name] for part in self._waiting] or [np.empty((0, *column.row_shape), column.dtype)]
+        return np.concatenate((*there, np.concatenate(waiting)[max(0, start - count) : max(0, stop - count)]))
+
+    def cut_to(self, rows: int) -> None:
+        if self.rows != rows:
+            raise DatasetError(f"table {self._name!r} has {self.rows} rows, {rows} belong to texts")
+
+    def flush_jobs(self) -> list[Callable[[], None]]:
+        self._go_behind_others()
+        return [self._seal] if self._waiting else []
+
+    def flushed(self) -> None:
+        self._flushed = self.rows
+
+    def append_ops(self) -> list[ops.Op]:
+        if self._flushed == self._committed:
+            return []
+        extents = {name: ex.join(*parts) for name, parts in self._put.items()}
+        return [Extend(self._name, self._flushed, self._committed, extents, dict(self._next))]
+
+    def committed(self, state: State) -> None:
+        table = state.tables.get(self._name)
+        if table is None or not self._opened or self._flushed == self._committed:
+            return
+        if table.rows == self._flushed:
+            self._committed = table.rows
+            self._put, self._paths = {}, []
+            self._commits += 1
+
+    def _go_behind_others(self) -> None:
+        """Rows that others committed since come before these. Raises OrderError where the clock forbids it."""
+        of = self._of
+        if self.rows == self._committed:
+            return
+        newest = of._session.newest(of._state.number)
+        table = newest.table(self._name)
+        more = table.rows - self._committed
+        if more == 0:
+            return
+        if more > 0 and table.clock is not None and table.order != "any":
+            last = read_rows(of._session, self._name, table.clock, table.columns[table.clock], table.rows,
+                             table.rows - 1)[0]  # fmt: skip
+            first = self.read(table.clock, self._committed, self._committed + 1)[0]
+            if last > first or (last == first and table.order == "strict"):
+                raise OrderError(
+                    f"{path_of(self._name, table.clock)!r}: others appended rows up to {last} in the meantime, "
+                    f"these begin with {first}"
+                )
+        of._state = newest
+        self.rows += more
+        self._flushed += more
+        self._committed += more
+
+    # ------------------------------------------------------------ the table
+
+    def create_op(self, made: TableState) -> ops.Op:
+        columns = {name: replace(column, stored=ex.none()) for name, column in made.columns.items()}
+        self._opened = True
+        return ops.Create(self._name, replace(made, columns=columns))
+
+    def roll(self, first: Rows | None = None, parts: Sequence[Rows] = ()) -> None:
+        for part in ([first] if first else []) + list(parts):
+            self._seal()
+            self.write(part, len(next(iter(part.values()))))
+
+    def has_rows(self) -> bool:
+        return self.rows > self._committed
+
+    def is_due(self) -> bool:
+        return self._commits > 0
+
+    def is_fragmented(self) -> bool:
+        self._commits = 0
+        return True
+
+    def need_tails(self) -> bool:
+        if self._opened:
+            return False
+        of = self._of
+        of._state = of._session.newest(of._state.number)
+        self._begin(of._state.table(self._name).rows)
+        self._opened = True
+        return True
+
+    def let_go(self) -> None:
+        for path in self._paths if not self._of._session.is_uncertain else ():
+            self._of._directory.delete(path)
+        self._waiting, self._put, self._paths = [], {}, []
+        self._opened = False
+
+
+def table_of(collector: Collector, name: str, is_hidden: bool = False) -> TailTable:
+    """What appends to a table, by what its place can do."""
+    kind = SealedTable if collector._directory.puts_whole else TailTable
+    return kind(collector, name, is_hidden)
