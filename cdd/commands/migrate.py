@@ -17,20 +17,28 @@ def add(commands: Commands) -> None:
     command = commands.add(
         "migrate",
         _migrate,
-        "Makes stores, or a dataset, of zarr, npy, npz, HDF5, blosc2, Parquet, Feather, CSV and raw files, and "
-        "compares all with the source, bit for bit. Started again after a kill it goes on. Exit status 3: the "
-        "disk is full, or --min-free is reached.",
+        "Makes stores, or a dataset, of zarr, npy, npz, HDF5, blosc2, Parquet, Feather, CSV and raw files, "
+        "and compares all with the source, bit for bit. Started again after a kill it goes on. Exit status "
+        "3: the disk is full, or --min-free is reached.",
     )
-    command.add_argument("source", metavar="SOURCE", help="a file, FILE::NAME, a zarr array or group, a folder")
+    command.add_argument(
+        "source", metavar="SOURCE", help="a file, FILE::NAME, a zarr array or group, a folder"
+    )
     command.add_argument("target", metavar="TARGET", help="NAME.cdd for one array, else a folder")
     command.add_argument("--into", choices=("stores", "dataset"), default="stores", help="(default: stores)")
-    command.add_argument("--path", metavar="NAME", help="which array, or columns a,b as one; * are all columns")
+    command.add_argument(
+        "--path", metavar="NAME", help="which array, or columns a,b as one; * are all columns"
+    )
     command.add_argument("--glob", metavar="PATTERN", help="which files of a folder, as '**/*.zarr'")
-    command.add_argument("--like", default="auto", metavar="FORMAT", help="the format, where no name tells it")
+    command.add_argument(
+        "--like", default="auto", metavar="FORMAT", help="the format, where no name tells it"
+    )
     command.add_argument("--dtype", metavar="NAME", help="of raw files")
     command.add_argument("--shape", metavar="50,3", help="of a row of raw files")
     command.add_argument("--missing", choices=("refuse", "fill"), default="refuse", help="(default: refuse)")
-    command.add_argument("--slab-bytes", type=natural, default=64 << 20, metavar="N", help="(default: 64 MiB)")
+    command.add_argument(
+        "--slab-bytes", type=natural, default=64 << 20, metavar="N", help="(default: 64 MiB)"
+    )
     command.add_argument("--workers", type=natural, default=1, metavar="N", help="processes (default: 1)")
     command.add_argument("--scheduler", metavar="HOST:PORT", help="of dask: its workers do it")
     command.add_argument("--no-verify", action="store_true", help="do not compare with the source")

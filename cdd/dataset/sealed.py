@@ -7,6 +7,7 @@ that append to one table the later one goes on behind the rows of the other.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -27,7 +28,7 @@ class Extend(ops.Append):
     """Rows that lie in superchunks of their own, behind those that were there."""
 
     is_structural = True
-    forbidden = (*ops.Append.forbidden, "roll")
+    forbidden: ClassVar[tuple[str, ...]] = (*ops.Append.forbidden, "roll")  # type: ignore[assignment]
     begin: int = 0
     extents: dict[str, Array] = field(default_factory=dict)
     next: dict[str, int] = field(default_factory=dict)
@@ -135,7 +136,7 @@ class SealedTable(TailTable):
             self._commits += 1
 
     def _go_behind_others(self) -> None:
-        """Rows that others committed since come before these. Raises OrderError where the clock forbids it."""
+        """Rows that others committed since come before these. Raises OrderError where the clock forbids."""
         of = self._of
         if self.rows == self._committed:
             return
@@ -150,7 +151,7 @@ class SealedTable(TailTable):
             first = self.read(table.clock, self._committed, self._committed + 1)[0]
             if last > first or (last == first and table.order == "strict"):
                 raise OrderError(
-                    f"{path_of(self._name, table.clock)!r}: others appended rows up to {last} in the meantime, "
+                    f"{path_of(self._name, table.clock)!r}: others appended rows up to {last} meanwhile, "
                     f"these begin with {first}"
                 )
         of._state = newest

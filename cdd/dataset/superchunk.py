@@ -15,7 +15,6 @@ from cdd.dataset.protocol.state import ColumnState, folder_of, path_of, superchu
 from cdd.dtypes import Array, buffer_dtype, code_of
 from cdd.store.writer import Writer
 
-
 _SPREAD = 1 << 31  # numbers that are free to be chosen from
 
 

@@ -123,8 +123,9 @@ def migrate(
     Raises SourceChangedError (a ValueError) where the source changed since its migration began, or meanwhile;
     MissingChunksError; NotTheSameError, when a comparison fails; FileExistsError for a target that no
     migration made; TypeError and ValueError, with the array's or column's name, for strings, objects,
-    structured dtypes, nulls and lists of different lengths; OSError (ENOSPC) when the disk is full or min_free
-    is reached, after which the same call goes on. Of many sources those that fail are in report.failed.
+    structured dtypes, nulls and lists of different lengths; OSError (ENOSPC) when the disk is full or
+    min_free is reached, after which the same call goes on. Of many sources those that fail are in
+    report.failed.
     """
     if into not in ("stores", "dataset"):
         raise ValueError(f'into is "stores" or "dataset", not {shown(into)}')
@@ -132,7 +133,7 @@ def migrate(
         raise ValueError(f'missing is "refuse" or "fill", not {shown(missing)}')
     arguments.size("slab_bytes", slab_bytes, 1, 1 << 40)
     arguments.size("workers", workers, 1, 1024)
-    free_bytes(min_free, Path("."))
+    free_bytes(min_free, Path())
     how = How(missing, slab_bytes, verify, 1, min_free)
     if delete_source and not verify:
         raise ValueError("delete_source=True needs verify=True: only what was compared is removed")
@@ -141,12 +142,12 @@ def migrate(
         if delete_source:
             raise ValueError("delete_source=True is for files: the array is open")
         return _one_open(source, to, into == "dataset", how, open_options, progress)
-    root, inner = split(source, path)
+    root, inner = split(os.fsdecode(source), path)
     if delete_source and inner is not None:
         raise ValueError(f"delete_source=True is for all of a source: {inner!r} is a part of {root}")
     jobs = _jobs(root, inner, to, into == "dataset", like, glob, dtype, row_shape, open_options)
     if dry_run:
-        return _looked_at(jobs, verify)
+        return _looked_at(jobs)
     return _run(jobs, to, how, workers, client, delete_source, progress)
 
 
@@ -230,7 +231,7 @@ def _refuse_same_targets(jobs: Sequence[Job]) -> None:
             raise ValueError(f"{other.name} and {job.name} would both become {job.target}: choose by glob=")
 
 
-def _looked_at(jobs: Sequence[Job], verify: bool) -> Report:
+def _looked_at(jobs: Sequence[Job]) -> Report:
     rows = raw = 0
     failed = {}
     for job in jobs:
@@ -241,7 +242,7 @@ def _looked_at(jobs: Sequence[Job], verify: bool) -> Report:
             continue
         rows, raw = rows + source.rows, raw + source.raw_bytes
         source.close()
-    return Report(len(jobs) - len(failed), rows, raw, 0, False and verify, 0, failed)
+    return Report(len(jobs) - len(failed), rows, raw, 0, False, 0, failed)
 
 
 # ------------------------------------------------------------ doing it

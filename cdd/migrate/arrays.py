@@ -175,18 +175,19 @@ class NpzSource(_OfOneFile):
         row_bytes = self.row_bytes
         self._stream.seek(self._begin + start * row_bytes)
         out = np.empty((stop - start, *self._shape[1:]), self._item)
-        view = memoryview(out.reshape(-1).view(np.uint8))
+        view = out.reshape(-1).view(np.uint8)
         filled = 0
         while filled < len(view):
-            count = self._stream.readinto(view[filled:])
-            if not count:
+            block = self._stream.read(min(len(view) - filled, 1 << 20))
+            if not block:
                 raise ValueError(f"{self.name} ends after {start + filled // row_bytes} of {self.rows} rows")
-            filled += count
+            view[filled : filled + len(block)] = np.frombuffer(block, np.uint8)
+            filled += len(block)
         return out
 
     def _whole(self) -> Any:
         if self._unpacked is None:
-            self._spool = tempfile.TemporaryFile()
+            self._spool = tempfile.TemporaryFile()  # noqa: SIM115 close() closes it
             self._stream.seek(self._begin)
             while block := self._stream.read(1 << 20):
                 self._spool.write(block)

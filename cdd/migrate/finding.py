@@ -63,7 +63,6 @@ class Spec:
         opened: Source = classes[self.kind](self.path, self.inner)
         return opened
 
-
     def attrs_of_all(self) -> dict[str, Any]:
         """Attributes of the group or file that it is a part of."""
         if not self.inner or self.kind not in ("zarr", "hdf5"):

@@ -73,7 +73,7 @@ class Job:
                     'holds one array. path="a,b" or "*" makes one of several; a target without .cdd gets a '
                     'store for each, into="dataset" a dataset'
                 )
-            return Stores({name: self.target for name in source.columns}, self.options)
+            return Stores(dict.fromkeys(source.columns, self.target), self.options)
         return Stores({n: self.target / f"{_file_name(n)}.cdd" for n in source.columns}, self.options)
 
 
@@ -151,7 +151,9 @@ class Journal:
         source = job.open()
         try:
             if source.fingerprint() != entry["fingerprint"]:
-                raise SourceChangedError(f"{job.name} changed since it was migrated: remove {job.target} first")
+                raise SourceChangedError(
+                    f"{job.name} changed since it was migrated: remove {job.target} first"
+                )
         finally:
             source.close()
         return True
@@ -215,7 +217,9 @@ def in_processes(jobs: Sequence[Job], how: How, workers: int) -> Iterator[Outcom
             pool.shutdown(cancel_futures=True)
 
 
-def _as_done(submit: Callable[..., Future[Done]], jobs: Sequence[Job], how: How, most: int) -> Iterator[Outcome]:
+def _as_done(
+    submit: Callable[..., Future[Done]], jobs: Sequence[Job], how: How, most: int
+) -> Iterator[Outcome]:
     waiting = iter(jobs)
     under_way: dict[Future[Done], Job] = {}
     while True:

@@ -65,7 +65,9 @@ def run(source: Source, target: Target, folder: Path, how: How, tell: Tell, spec
         if how.verify:
             _compare(source, target, how, spec, tell)
         if source.fingerprint() != fingerprint:
-            raise SourceChangedError(f"{source.name} changed while it was migrated: what was written is of both")
+            raise SourceChangedError(
+                f"{source.name} changed while it was migrated: what was written is of both"
+            )
         return Done(source.rows, source.raw_bytes, target.stored_bytes(), fingerprint, start)
     finally:
         target.let_go()
@@ -132,7 +134,8 @@ def _by_thread(slabs: Iterator[Slab]) -> Iterator[Slab]:
     def put(item: Slab | BaseException | None) -> None:
         while not is_over.is_set():
             with contextlib.suppress(queue.Full):
-                return waiting.put(item, timeout=0.1)
+                waiting.put(item, timeout=0.1)
+                return
 
     def read() -> None:
         try:

@@ -189,7 +189,8 @@ class Chained(Source):
             names = {key for source in sources for key in source.columns}
             if len(names) > 1:
                 for source in sources:
-                    source.columns = {ONE: kind for kind in source.columns.values()}
+                    (kind,) = source.columns.values()
+                    source.columns = {ONE: kind}
                 self.columns = first.columns
         self.attrs = first.attrs
         for source in sources[1:]:

@@ -124,10 +124,10 @@ class _ArrowTable(_Table):
         flat = column
         while hasattr(flat, "flatten") and flat.type.num_fields:
             if flat.null_count:
-                raise ValueError(f"{self.path}, column {name!r} has nulls: fill them, or drop their rows")
+                raise ValueError(_nulls(self.path, name))
             flat = flat.flatten()
         if flat.null_count:
-            raise ValueError(f"{self.path}, column {name!r} has nulls: fill them, or drop their rows")
+            raise ValueError(_nulls(self.path, name))
         items = flat.to_numpy(zero_copy_only=False)
         if items.dtype != kind.dtype:
             items = items.astype(kind.dtype)  # days
@@ -146,12 +146,17 @@ class _ArrowTable(_Table):
         return {name: self._array(name, batch.column(name)) for name in self.wanted}
 
 
+def _nulls(path: Path, name: str) -> str:
+    return f"{path}, column {name!r} has nulls: fill them, or drop their rows"
+
+
 def _dtype(pa: Any, kind: Any) -> DType:
     if pa.types.is_date32(kind):
         return np.dtype("datetime64[D]")
     if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
         return np.dtype(f"{'datetime64' if pa.types.is_timestamp(kind) else 'timedelta64'}[{kind.unit}]")
-    return np.dtype(kind.to_pandas_dtype())
+    plain: DType = np.dtype(kind.to_pandas_dtype())
+    return plain
 
 
 class ParquetSource(_ArrowTable):
@@ -163,6 +168,7 @@ class ParquetSource(_ArrowTable):
         self._file = need("pyarrow.parquet").ParquetFile(str(path), pre_buffer=False, buffer_size=1 << 20)
         try:
             self._have(self._file.schema_arrow)
+            self._refuse_nulls()
         except BaseException:
             self._file.close()
             raise
@@ -183,6 +189,17 @@ class ParquetSource(_ArrowTable):
 
     def close(self) -> None:
         self._file.close()
+
+
+    def _refuse_nulls(self) -> None:
+        """Where the file's statistics tell of them; else they are found when they are read."""
+        about = self._file.metadata
+        for group in range(about.num_row_groups):
+            for number in range(about.num_columns):
+                column = about.row_group(group).column(number)
+                name, told = column.path_in_schema.split(".")[0], column.statistics
+                if name in self.wanted and told is not None and told.has_null_count and told.null_count:
+                    raise ValueError(_nulls(self.path, name))
 
 
 class FeatherSource(_ArrowTable):
@@ -216,7 +233,9 @@ class FeatherSource(_ArrowTable):
 
 def _metadata(schema: Any) -> dict[str, str]:
     """Attributes of a table. What libraries keep there for themselves stays where it is."""
-    found = {str(k, "utf-8", "replace"): str(v, "utf-8", "replace") for k, v in (schema.metadata or {}).items()}
+    found = {
+        str(k, "utf-8", "replace"): str(v, "utf-8", "replace") for k, v in (schema.metadata or {}).items()
+    }
     return {key: value for key, value in found.items() if key not in ("pandas", "ARROW:schema")}
 
 
@@ -233,15 +252,23 @@ class CsvSource(_Table):
         first = None
         self._types: Any = None
         for columns in self._columns(1 << 20):
-            first = columns if first is None else first
+            if first is None:
+                first, self.wanted = columns, self._wanted(columns.keys())
+            for name in self.wanted:
+                if columns.column(name).nulls:
+                    raise ValueError(
+                        f"{path}, column {name!r} has empty fields among rows {self.rows:,} to "
+                        f"{self.rows + len(columns):,}: cdd.csv.store has null= for them"
+                    )
             self.rows += len(columns)
         if first is None:
             raise ValueError(f"{path} has no rows")
         self._types = first.types
-        self.wanted = self._wanted(first.keys())
         for name in self.wanted:
             if first.types[name] == "text":
-                raise TypeError(f"{path}, column {name!r} holds texts: cdd.csv.store puts them into a dataset")
+                raise TypeError(
+                    f"{path}, column {name!r} holds texts: cdd.csv.store puts them into a dataset"
+                )
             values = first.column(name).values
             kinds[name] = column_kind(f"{path}, column {name!r}", values.dtype, (0,), {})
         self._are(kinds)
@@ -253,11 +280,5 @@ class CsvSource(_Table):
         at = 0
         for columns in self._columns(rows):
             if at + len(columns) > start:
-                for name in self.wanted:
-                    if columns.column(name).nulls:
-                        raise ValueError(
-                            f"{self.path}, column {name!r} has empty fields among rows {at:,} to "
-                            f"{at + len(columns):,}: cdd.csv.store has null= for them"
-                        )
                 yield at, {name: columns.column(name).values for name in self.wanted}
             at += len(columns)

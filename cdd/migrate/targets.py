@@ -8,6 +8,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -135,11 +136,11 @@ class Stores(Target):
         self._writers = {}
 
     def let_go(self) -> None:
-        for opened in (*self._writers.values(), *self._readers.values()):
-            try:
-                opened.close()
-            except OSError:
-                continue  # a full disk: the rows that waited are read again
+        for reader in self._readers.values():
+            reader.close()
+        for writer in self._writers.values():
+            with suppress(OSError):  # a full disk: the rows that waited are read again
+                writer.close()
         self._writers, self._readers = {}, {}
 
     def read_back(self, start: int, stop: int) -> dict[str, Array]:

@@ -1,13 +1,13 @@
 """Stores and datasets in object stores: S3, GCS, Azure and plain HTTP, by obstore.
 
     cdd.remote.publish("book.cdd", "s3://bucket/book.cdd")   # a closed file, and an outline beside it
-    r = cdd.remote.open("s3://bucket/book.cdd")              # a cdd.Reader; r[a:b], r.read_windows(starts, 64)
+    r = cdd.remote.open("s3://bucket/book.cdd")              # a cdd.Reader; r[a:b], r.read_windows(s, 64)
     d = cdd.remote.directory("s3://bucket/btc")              # a place for a dataset
     with cdd.dataset.open(d, "a") as w: ...
     ds = cdd.dataset.open(d)
 
-Windows fetch the chunks that they need and nothing else, near ones in one request, all at once. docs/remote.md
-is the guide.
+Windows fetch the chunks that they need and nothing else, near ones in one request, all at once.
+docs/remote.md is the guide.
 """
 
 import os
@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from cdd import arguments
-from cdd.options import ReaderOptions, check_names
+from cdd.options import check_names
 from cdd.remote import outline as outlines
 from cdd.remote.directory import ObjectDirectory
-from cdd.remote.far import HEAD_BYTES, FarObject
+from cdd.remote.far import HEAD_BYTES
 from cdd.remote.outline import Outline
-from cdd.remote.reader import RemoteReader, cache_path
+from cdd.remote.reader import RemoteReader, far_object
 from cdd.remote.wire import Wire, store_of, wire_of, without_secrets
 
 __all__ = ["ObjectDirectory", "Published", "RemoteReader", "directory", "open", "publish"]
@@ -50,7 +50,7 @@ def open(
 ) -> RemoteReader:
     """Opens a store in an object store for reading.
 
-    target, key     a URL (s3://, gs://, az://, http://, https://, file://, memory://) and maybe a key below
+    target, key     a URL (s3:, gs:, az:, http:, https:, file:, memory:) and maybe a key below
                     it; or a store of obstore that is open, and the key in it
     check, max_chunk_bytes    as of cdd.open
     cache_dir       a folder that keeps outlines; they are used only for the very object that they are of
@@ -58,7 +58,7 @@ def open(
                     many more as make no more requests than connections of one call
     whole_below     bytes of the first request: smaller objects are read by it as a whole
     connections     requests that are under way at once
-    store_options   of obstore.store.from_url: region, endpoint, credentials, client_options, retry_config, ...
+    store_options   of obstore.store.from_url: region, endpoint, credentials, client_options, retry_config
 
     Opening takes two requests at the same time, the head and the outline; without an outline the head and one
     for each block of the index. Every later request is bound to the object's ETag.
@@ -68,7 +68,7 @@ def open(
     """
     options = {"check": check, "max_chunk_bytes": max_chunk_bytes}
     check_names("r", options)
-    how = {
+    how: dict[str, Any] = {
         "cache_dir": None if cache_dir is None else os.fspath(cache_dir),
         "gap": None if gap is None else arguments.size("gap", gap, 0, 1 << 40),
         "whole_below": arguments.size("whole_below", whole_below, 0, 1 << 30),
@@ -77,21 +77,6 @@ def open(
     }
     far, url = far_object(target, key, **how)
     return RemoteReader(far, url, how, options)
-
-
-def far_object(
-    target: Any,
-    key: str | None,
-    *,
-    cache_dir: str | None,
-    gap: int | None,
-    whole_below: int,
-    connections: int,
-    store_options: dict[str, Any],
-) -> tuple[FarObject, str | None]:
-    """The object, and the URL it was named by."""
-    wire, name, url = wire_of(target, key, connections, store_options)
-    return FarObject(wire, name, gap=gap, cache_dir=cache_path(cache_dir), whole_below=whole_below), url
 
 
 def publish(

@@ -1,4 +1,4 @@
-"""One object, as a reader sees it: opened by its outline or its head, read by ranges that are asked for at once.
+"""One object, as a reader sees it: opened by its outline or its head, read by ranges, all at once.
 
 The core says what it reads next (ask), and reads it then, chunk by chunk (read). Ranges that lie near one
 another become one request, as many requests run at once as there are connections, and no more bytes wait
@@ -11,6 +11,7 @@ import os
 import threading
 from concurrent.futures import Future
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -289,7 +290,7 @@ def _parts_of(ranges: list[tuple[int, int]], gap: int | None, connections: int) 
     ranges = sorted(ranges)
     most = _NEAR if gap is None else gap
     if gap is None and len(ranges) > connections:
-        gaps = sorted(b[0] - (a[0] + a[1]) for a, b in zip(ranges, ranges[1:], strict=False))
+        gaps = sorted(b[0] - (a[0] + a[1]) for a, b in pairwise(ranges))
         most = min(max(most, gaps[len(ranges) - connections - 1]), _MOST_GAP)
     parts: list[_Part] = []
     for offset, count in ranges:

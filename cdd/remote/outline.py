@@ -85,7 +85,7 @@ def decode(data: Any) -> Outline | None:
         ranges: list[Range] = []
         at = 0
         for begin, count in attrs["ranges"]:
-            if not (isinstance(begin, int) and isinstance(count, int) and 0 <= begin and 0 < count):
+            if not (isinstance(begin, int) and isinstance(count, int) and begin >= 0 and count > 0):
                 return None
             part = content[at : at + count]
             if len(part) != count:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from cdd import _cdd
 from cdd.dtypes import Array, DType
 from cdd.remote.far import FarObject
-from cdd.remote.wire import may_be_pickled
+from cdd.remote.wire import may_be_pickled, wire_of
 from cdd.store.reader import Reader, Snapshot
 
 
@@ -23,7 +23,9 @@ class RemoteReader(Reader):
     RuntimeError in a process that was forked off after something was fetched.
     """
 
-    def __init__(self, far: FarObject, url: str | None, how: Mapping[str, Any], options: dict[str, Any]) -> None:
+    def __init__(
+        self, far: FarObject, url: str | None, how: Mapping[str, Any], options: dict[str, Any]
+    ) -> None:
         self._far = far
         self._url = url
         self._how = dict(how)
@@ -92,8 +94,6 @@ class RemoteReader(Reader):
 
 
 def _reopen(url: str, how: dict[str, Any], options: dict[str, Any], as_of: Snapshot) -> RemoteReader:
-    from cdd.remote import far_object
-
     reader = RemoteReader.__new__(RemoteReader)
     reader._far, reader._url = far_object(url, None, **how)
     reader._how = how
@@ -101,5 +101,17 @@ def _reopen(url: str, how: dict[str, Any], options: dict[str, Any], as_of: Snaps
     return reader
 
 
-def cache_path(cache_dir: Any) -> Path | None:
-    return None if cache_dir is None else Path(cache_dir)
+def far_object(
+    target: Any,
+    key: str | None,
+    *,
+    cache_dir: str | None,
+    gap: int | None,
+    whole_below: int,
+    connections: int,
+    store_options: dict[str, Any],
+) -> tuple[FarObject, str | None]:
+    """The object, and the URL it was named by."""
+    folder = None if cache_dir is None else Path(cache_dir)
+    wire, name, url = wire_of(target, key, connections, store_options)
+    return FarObject(wire, name, gap=gap, cache_dir=folder, whole_below=whole_below), url

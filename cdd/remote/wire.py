@@ -35,7 +35,14 @@ _OPEN_OPTIONS = {
     "endpoint", "aws_endpoint", "endpoint_url", "aws_endpoint_url", "region", "aws_region", "bucket",
     "skip_signature", "aws_skip_signature", "virtual_hosted_style_request", "client_options", "retry_config",
 }  # fmt: skip
-_OPEN_CLIENT_OPTIONS = {"timeout", "connect_timeout", "read_timeout", "allow_http", "http1_only", "http2_only"}
+_OPEN_CLIENT_OPTIONS = {
+    "timeout",
+    "connect_timeout",
+    "read_timeout",
+    "allow_http",
+    "http1_only",
+    "http2_only",
+}
 
 T = TypeVar("T")
 
@@ -50,8 +57,8 @@ def _check_process() -> None:
     if _used_by != os.getpid():
         raise RuntimeError(
             "cdd.remote was used before this process was forked off, and its connections are not here: start "
-            'workers by "spawn" or "forkserver" (DataLoader(multiprocessing_context="spawn")), or use threads '
-            "(cdd.torch.Loader)"
+            'workers by "spawn" or "forkserver", as DataLoader(multiprocessing_context="spawn"), or use '
+            "threads, as cdd.torch.Loader"
         )
 
 
@@ -114,7 +121,7 @@ class Wire:
             found = obstore.get(self.store, key)
             data = found.bytes()
             if len(data) != found.meta["size"]:
-                raise _BadReply(f"{len(data)} bytes came of {found.meta['size']}")
+                raise _BadReplyError(f"{len(data)} bytes came of {found.meta['size']}")
             return self._answered(data, _version_of(found.meta))
 
         return self._try(key, get)
@@ -129,7 +136,7 @@ class Wire:
             raise replaced(self.url(key))
         wanted = (start, min(stop, now.size))
         if tuple(found.range) != wanted or len(data) != wanted[1] - wanted[0]:
-            raise _BadReply(
+            raise _BadReplyError(
                 f"bytes {wanted[0]} to {wanted[1]} were asked for, {len(data)} bytes of {found.range[0]} to "
                 f"{found.range[1]} came"
             )
@@ -225,7 +232,7 @@ class Wire:
         return None
 
 
-class _BadReply(OSError):
+class _BadReplyError(OSError):
     """A reply that is not what was asked for; the next may be."""
 
 
