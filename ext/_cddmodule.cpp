@@ -72,8 +72,7 @@ constexpr bool (*kParts[])(PyObject*) = {
     cdd::ext::add_rows_type,        cdd::ext::add_writer_type,      cdd::ext::add_lock_type,
     cdd::ext::add_packed_types,     cdd::ext::add_arrow_types,      cdd::ext::add_tile_reader_type,
     cdd::ext::add_tile_writer_type, cdd::ext::add_superchunks_type, cdd::ext::add_column_type,
-    cdd::ext::add_fetched_type,
-    cdd::ext::add_queue_type,       cdd::ext::add_watch_type,
+    cdd::ext::add_fetched_type,     cdd::ext::add_queue_type,       cdd::ext::add_watch_type,
 };
 
 int exec(PyObject* module) {

@@ -5,6 +5,7 @@ superchunk of every column, and small ones are joined by doubling sizes. Nobody 
 that append to one table the later one goes on behind the rows of the other.
 """
 
+import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
@@ -32,6 +33,10 @@ class Extend(ops.Append):
     begin: int = 0
     extents: dict[str, Array] = field(default_factory=dict)
     next: dict[str, int] = field(default_factory=dict)
+    token: str = ""  # tells it from all others, also where the answer to its commit was lost
+
+    def as_json(self) -> ops.Theirs:
+        return {**super().as_json(), "token": self.token}
 
     def apply(self, state: State) -> None:
         table = state.table(self.table)
@@ -55,6 +60,8 @@ class SealedTable(TailTable):
         self._put: dict[str, list[Array]] = {}  # extents of superchunks that are in no version
         self._paths: list[str] = []
         self._next: dict[str, int] = {}
+        self._token = ""  # of the last operation, until it is known to be in a version
+        self._since = 0  # the last version that was searched for it
         self._commits = 0  # since small superchunks were joined
 
     @property
@@ -124,16 +131,18 @@ class SealedTable(TailTable):
         if self._flushed == self._committed:
             return []
         extents = {name: ex.join(*parts) for name, parts in self._put.items()}
-        return [Extend(self._name, self._flushed, self._committed, extents, dict(self._next))]
+        self._token = secrets.token_hex(8)
+        self._since = self._of._state.number
+        extend = Extend(self._name, self._flushed, self._committed, extents, dict(self._next), self._token)
+        return [extend]
 
     def committed(self, state: State) -> None:
-        table = state.tables.get(self._name)
-        if table is None or not self._opened or self._flushed == self._committed:
+        """There is a new version: maybe with these rows, maybe only with those of others."""
+        if not self._token or not self._is_in(state.number):
             return
-        if table.rows == self._flushed:
-            self._committed = table.rows
-            self._put, self._paths = {}, []
-            self._commits += 1
+        self._committed = self._flushed
+        self._put, self._paths, self._token = {}, [], ""
+        self._commits += 1
 
     def _go_behind_others(self) -> None:
         """Rows that others committed since come before these. Raises OrderError where the clock forbids."""
@@ -142,6 +151,7 @@ class SealedTable(TailTable):
             return
         newest = of._session.newest(of._state.number)
         table = newest.table(self._name)
+        self.committed(newest)  # where the answer of a commit was lost
         more = table.rows - self._committed
         if more == 0:
             return
@@ -158,6 +168,14 @@ class SealedTable(TailTable):
         self.rows += more
         self._flushed += more
         self._committed += more
+
+    def _is_in(self, number: int) -> bool:
+        """Whether a version has the rows of the last operation."""
+        for record in self._of._session.log.records(self._since + 1, number):
+            self._since = record["version"]
+            if any(op.get("token") == self._token for op in record["ops"]):
+                return True
+        return False
 
     # ------------------------------------------------------------ the table
 

@@ -152,22 +152,13 @@ class FarObject:
         return outline.e_tag == version.e_tag
 
     def _without_outline(self, head: Reply) -> list[Range]:
-        """Header and index, block by block: each is about twice as long as the one before."""
+        """Header and index: a request for each block that the head does not hold."""
         version = head.version
-        ahead = 2 * self._head_bytes // 8
-        parts: list[Range] = [(0, head.data)]
 
         def read(offset: int, count: int) -> Any:
-            nonlocal ahead
-            for begin, data in parts:
-                if begin <= offset and offset + count <= begin + len(data):
-                    return memoryview(data)[offset - begin : offset - begin + count]
-            ahead *= 2
-            stop = min(version.size, offset + max(count, min(max(ahead, self._head_bytes), 8 << 20)))
-            parts.append((offset, self.wire.get(self.key, offset, stop, version).data))
-            return parts[-1][1]
+            return self.wire.get(self.key, offset, offset + count, version).data
 
-        return outlines.read_ranges(version.size, self.name, read)
+        return outlines.read_ranges(version.size, self.name, read, [(0, head.data)])
 
     # ------------------------------------------------------------ the cache of outlines
 
@@ -203,9 +194,18 @@ class FarObject:
             if not is_known:
                 self.wire.submit(self._open_quietly, waits=True)
             return
-        parts = _parts_of(ranges, self._gap, self.wire.connections)
         with self._mutex:
             self._forget_unread()
+            new = []
+            for offset, count in ranges:
+                part = self._part_with(offset, count)
+                if part is None:
+                    new.append((offset, count))
+                else:  # another thread asked for it, too
+                    part.left += count
+            if not new:
+                return
+            parts = _parts_of(new, self._gap, self.wire.connections)
             self._longest = max(self._longest, *(part.stop - part.start for part in parts))
             self._parts += parts
             self._parts.sort(key=lambda part: part.start)

@@ -31,19 +31,26 @@ class Outline:
     ranges: list[Range]
 
 
-def read_ranges(size: int, name: str, read: Callable[[int, int], Any]) -> list[Range]:
-    """What opening a store reads, by read(offset, count) -> bytes from there, at least as many; neighbours
-    are joined. Raises what opening raises."""
-    known: list[tuple[int, bytes]] = []
+def read_ranges(
+    size: int, name: str, read: Callable[[int, int], Any], known: Sequence[Range] = ()
+) -> list[Range]:
+    """What opening a store reads, by read(offset, count) -> bytes; neighbours are joined. Blocks of the index
+    are read whole. `known` ranges are not read again. Raises what opening raises."""
+    known = list(known)
+
+    def ask(ranges: list[tuple[int, int]]) -> None:
+        for offset, count in ranges:
+            if offset < size:
+                fetch(offset, min(count, size - offset))
 
     def fetch(offset: int, count: int) -> bytes:
         for begin, data in known:
             if begin <= offset and offset + count <= begin + len(data):
-                return data[offset - begin : offset - begin + count]
+                return bytes(memoryview(data)[offset - begin : offset - begin + count])
         known.append((offset, bytes(read(offset, count))))
-        return known[-1][1][:count]
+        return bytes(known[-1][1])
 
-    _cdd.Reader(_cdd.Fetched(name, lambda: size, lambda _: None, fetch), {"check": "stored"}).close()
+    _cdd.Reader(_cdd.Fetched(name, lambda: size, ask, fetch), {"check": "stored"}).close()
     return joined(known)
 
 

@@ -4,7 +4,8 @@
 //         size() -> int
 //         ask(ranges: [(offset, bytes)]) -> None    these are read next; none: it is opened next. Returns at
 //             once
-//         read(offset: int, count: int) -> Buffer | [(offset, Buffer)]    count bytes; or ranges that are kept,
+//         read(offset: int, count: int) -> Buffer | [(offset, Buffer)]    count bytes; or ranges that are
+//         kept,
 //             and then asked for no more
 //         All are called from any thread. What they raise comes out of the read.
 #include "ext/store/fetched_type.h"
@@ -148,7 +149,7 @@ PyType_Spec spec = {"cdd._cdd.Fetched", sizeof(FetchedObject), 0,
 
 FetchedObject* as_fetched(const ModuleState& state, PyObject* object) noexcept {
   return PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(state.fetched_type)) ? cast(object)
-                                                                                          : nullptr;
+                                                                                         : nullptr;
 }
 
 bool add_fetched_type(PyObject* module) {

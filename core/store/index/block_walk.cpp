@@ -96,6 +96,8 @@ std::uint64_t BlockWalk::end_of_last_record(std::uint64_t k) const {
 }
 
 void BlockWalk::add_block(std::uint64_t offset, std::uint64_t row_begin) {
+  const ByteRange all{offset, geometry_.block_bytes(blocks_.size())};
+  if (storage_.is_far()) storage_.ask({&all, 1});
   Block block{offset, row_begin, std::nullopt};
   if (is_plain_) {
     block.plain = read_plain_block(storage_, offset, geometry_.capacity(blocks_.size()), row_begin,
