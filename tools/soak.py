@@ -53,6 +53,7 @@ STEPS: dict[str, tuple[str, dict[str, int]]] = {
         {"CDD_ASYNC_READS": 100_000},
     ),
     "cancelled reads": ("tests/async/test_cancelling.py", {"CDD_ASYNC_CANCELS": 10_000}),
+    "migrations, killed": ("tests/ecosystem/test_migrate_kills.py", {"CDD_MIGRATE_KILLS": 200}),
     "full disk": ("tests/store/test_full_disk.py", {"CDD_FULL_DISK_POINTS": 20}),
 }
 

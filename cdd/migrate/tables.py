@@ -190,7 +190,6 @@ class ParquetSource(_ArrowTable):
     def close(self) -> None:
         self._file.close()
 
-
     def _refuse_nulls(self) -> None:
         """Where the file's statistics tell of them; else they are found when they are read."""
         about = self._file.metadata

@@ -18,8 +18,8 @@ from typing import Any
 from cdd import arguments
 from cdd.options import check_names
 from cdd.remote import outline as outlines
-from cdd.remote.objects import ObjectDirectory
 from cdd.remote.far import HEAD_BYTES
+from cdd.remote.objects import ObjectDirectory
 from cdd.remote.outline import Outline
 from cdd.remote.reader import RemoteReader, far_object
 from cdd.remote.wire import Wire, store_of, wire_of, without_secrets

