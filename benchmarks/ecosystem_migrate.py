@@ -1,5 +1,5 @@
-"""Migration beside reading the source alone: one worker, two, verification, memory. Each figure is the least of
-several runs in turns, in processes of their own."""
+"""Migration beside reading the source alone: one worker, two, verification, memory. Each figure is the least
+of several runs in turns, in processes of their own."""
 
 import json
 import subprocess
