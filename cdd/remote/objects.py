@@ -6,6 +6,7 @@ counts as held for a day.
 """
 
 import threading
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -76,7 +77,8 @@ class ObjectDirectory(Directory):
             self._sizes[path] = len(data)
         if len(data) > HEAD_BYTES and e_tag is not None:
             ranges = outlines.read_ranges(len(data), path, lambda at, count: data[at : at + count])
-            self.wire.put(path + SUFFIX, outlines.encode(Outline(len(data), e_tag, ranges)), create=False)
+            with suppress(OSError):  # all of it is in the superchunk, too
+                self.wire.put(path + SUFFIX, outlines.encode(Outline(len(data), e_tag, ranges)), create=False)
 
     def put(self, path: str, data: bytes) -> None:
         self.wire.put(path, data, create=False)
@@ -105,7 +107,9 @@ class ObjectDirectory(Directory):
         if known is not None:
             return known
         if not is_listed:
-            sizes = self.wire.sizes(folder)
+            sizes: dict[str, int] = {}
+            with suppress(OSError):  # plain HTTP has no lists
+                sizes = self.wire.sizes(folder)
             with self._mutex:
                 self._sizes.update(sizes)
                 self._listed.add(folder)

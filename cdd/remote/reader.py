@@ -69,6 +69,11 @@ class RemoteReader(Reader):
         """False: objects do not grow. cdd.remote.open() reads one that was published anew."""
         return False
 
+    def close(self) -> None:
+        """Lets go of the object; reads under way in other threads still end well. Again: nothing."""
+        super().close()
+        self._far.wire.close()
+
     def plan(self, starts: npt.ArrayLike, rows: int) -> tuple[Array, Array]:
         """The bytes that read_windows(starts, rows) fetches: (offsets, sizes) of the chunks, each once and in
         order, before near ones are joined into requests."""

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from cdd import _cdd
@@ -29,6 +29,7 @@ except ModuleNotFoundError as error:
 
 TRIES = 4  # of a request that failed in a way that passes, beside those that obstore makes itself
 _FIRST_WAIT_S = 0.05
+_RETRIES = {"max_retries": 2, "retry_timeout": timedelta(seconds=60)}
 _CLIENT = {"timeout": "30s", "connect_timeout": "5s"}
 # What of a store's options may stand in a pickle; anything else may be a secret.
 _OPEN_OPTIONS = {
@@ -102,6 +103,13 @@ class Wire:
             if waits not in self._pools:
                 self._pools[waits] = ThreadPoolExecutor(self.connections, thread_name_prefix="cdd-remote")
             return self._pools[waits].submit(work, *arguments)
+
+    def close(self) -> None:
+        """Lets threads end that have nothing to do."""
+        with self._mutex:
+            for pool in self._pools.values():
+                pool.shutdown(wait=False)
+            self._pools = {}
 
     # ------------------------------------------------------------ reading
 
@@ -285,6 +293,7 @@ def store_of(url: str, options: Mapping[str, Any]) -> Any:
         if any(place.startswith("http:") for place in (url, *endpoints)):
             client.setdefault("allow_http", True)
         given["client_options"] = client
+        given.setdefault("retry_config", _RETRIES)
     try:
         return obstore.store.from_url(url, **given)
     except (failures.BaseError, ValueError) as error:

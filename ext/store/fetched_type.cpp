@@ -42,6 +42,7 @@ class WithGil {
   Py_XDECREF(type);
   Py_XDECREF(traceback);
   throw PythonException(std::shared_ptr<PyObject>(value, [](PyObject* held) {
+    if (Py_IsInitialized() == 0) return;
     const WithGil gil;
     Py_XDECREF(held);
   }));
@@ -52,10 +53,13 @@ class Callables final : public FetchedStorage::Source {
   Callables(PyObject* size, PyObject* ask, PyObject* read) noexcept
       : size_(Ref::borrow(size)), ask_(Ref::borrow(ask)), read_(Ref::borrow(read)) {}
   ~Callables() override {
+    Ref* const held[] = {&size_, &ask_, &read_};
+    if (Py_IsInitialized() == 0) {
+      for (Ref* const ref : held) ref->release();
+      return;
+    }
     const WithGil gil;
-    size_ = Ref();
-    ask_ = Ref();
-    read_ = Ref();
+    for (Ref* const ref : held) *ref = Ref();
   }
 
   std::uint64_t size() override {
