@@ -70,7 +70,7 @@ class FarObject:
         self._parts: list[_Part] = []  # sorted by start
         self._longest = 0  # bytes of one
         self._opening: Future[list[Range]] | None = None
-        self._is_held = False
+        self._held: list[tuple[int, int]] = []  # [begin, end) of what opening fetched, which the core keeps
         self.version: Version | None = version
 
     def fetched(self) -> _cdd.Fetched:
@@ -190,7 +190,7 @@ class FarObject:
         """These bytes are read next; none: it is opened next."""
         if not ranges:
             with self._mutex:
-                is_known = self._is_held or self._opening is not None
+                is_known = self._opening is not None
             if not is_known:
                 self.wire.submit(self._open_quietly, waits=True)
             return
@@ -198,6 +198,8 @@ class FarObject:
             self._forget_unread()
             new = []
             for offset, count in ranges:
+                if any(begin <= offset and offset + count <= end for begin, end in self._held):
+                    continue
                 part = self._part_with(offset, count)
                 if part is None:
                     new.append((offset, count))
@@ -242,9 +244,9 @@ class FarObject:
 
     def read(self, offset: int, count: int) -> Any:
         """Bytes of the object; at the first call what opening needs, to be kept."""
-        if not self._is_held:
+        if not self._held:
             ranges = self._ranges()
-            self._is_held = True
+            self._held = [(begin, begin + len(data)) for begin, data in ranges]
             return ranges
         with self._mutex:
             part = self._part_with(offset, count)
@@ -256,8 +258,10 @@ class FarObject:
         except BaseException:
             self._drop(part)
             raise
-        part.left -= count
-        if part.left <= 0:
+        with self._mutex:
+            part.left -= count
+            is_read = part.left <= 0
+        if is_read:
             self._drop(part)
         return data
 
