@@ -58,7 +58,8 @@ std::vector<std::byte> image_of(const std::vector<std::int64_t>& rows) {
   options.chunk_rows = 50;
   auto writer = Writer::create(storage, options);
   writer->append(RowLayout(DType(Kind::Int64), {}),
-                 {reinterpret_cast<const std::byte*>(rows.data()), rows.size() * sizeof rows[0]}, rows.size());
+                 {reinterpret_cast<const std::byte*>(rows.data()), rows.size() * sizeof rows[0]},
+                 rows.size());
   writer->close();
   std::vector<std::byte> image;
   storage->visit([&](Bytes all) { image.assign(all.begin(), all.end()); });
