@@ -98,7 +98,7 @@ void Column::blame(std::size_t extent, const Error& error) const {
     case ErrorCode::Limit:
       break;
     default:
-      throw error;
+      throw;  // the one that is handled, of whatever class
   }
   const std::string path = extents_->path(extent), what = error.what();
   std::string text = "column " + name_ + ", superchunk " + std::to_string((*extents_)[extent].number) + ": ";

@@ -8,7 +8,8 @@
 //     def __init__(self, layout: (dtype code, dims), prefix: str, files: Superchunks)
 //         prefix: of the paths of superchunks, which go on with a number and "__.cdd"
 //         name: of the column, for errors
-//     def set(self, extents: Buffer, elsewhere: {number: path | Memory | Fetched}, rows: int, name: str) -> None
+//     def set(self, extents: Buffer, elsewhere: {number: path | Memory | Fetched}, rows: int, name: str) ->
+//     None
 //         extents: 8 int64 each, as core/dataset/column.h has them
 //     def show(self, rows: int) -> None      the same extents, of the last one as many rows as these need
 //     def rows_there(self) -> int            how many rows show() may take; looks at the last file again
