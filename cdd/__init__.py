@@ -18,7 +18,8 @@ repair, truncate, compact  new files made of a damaged one, of the first rows, o
            command line python -m cdd verify | info | repair | truncate | compact
 Windows    windows of stores and datasets as a sequence, for training
 set_threads, threads       how many cores large reads and appends may use
-csv, feeds, logical, packed, tiles  other systems, imported when they are asked for: help(cdd.tiles), ...
+csv, dataset, logical, packed, tiles  other systems, imported when they are asked for: help(cdd.tiles), ...
+dask, feeds, migrate, plot, remote, torch, xarray, zarr_codec  plug-ins, of which each needs a library
 CddError   what is wrong with a file; under it FormatError (with TruncatedError and ChecksumError) and
            UnsupportedError and LimitError. Its attributes say where it is. Wrong arguments raise
            ValueError, TypeError or IndexError, the system OSError.
@@ -60,13 +61,13 @@ from cdd.threads import set_threads, threads, warn_of_environment
 warn_of_environment()
 del warn_of_environment
 
-_SYSTEMS = {"csv", "dask", "dataset", "feeds", "logical", "packed", "plot", "tiles", "torch", "xarray"}
-_SYSTEMS |= {"zarr_codec"}
+_SYSTEMS = {"csv", "dataset", "logical", "packed", "tiles"}
+_PLUG_INS = {"dask", "feeds", "migrate", "plot", "remote", "torch", "xarray", "zarr_codec"}
 
 
 def __getattr__(name: str) -> Any:
     """cdd.tiles, cdd.logical, ...: each is imported when it is first asked for."""
-    if name in _SYSTEMS:
+    if name in _SYSTEMS | _PLUG_INS:
         return importlib.import_module(f"cdd.{name}")
     if name in ("Batch", "Windows"):
         return getattr(importlib.import_module("cdd.windows"), name)
