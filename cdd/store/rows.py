@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, NoReturn, TypeVar, Unpack, overload
 
@@ -22,7 +23,7 @@ _WARN_BYTES = 1 << 30  # of rows that become one array
 _GATHER_ROWS = 1 << 20  # of one call that picks single rows
 
 
-class ArrayRows(ComparedByRows, _cdd.Rows):
+class ArrayRows(ComparedByRows, _cdd.Rows, ABC):
     """Rows of one dtype and shape, indexed like a NumPy array: r[5], r[a:b], r[:, 25:30, 0], r[[3, 9, 4]],
     r[mask]."""
 
@@ -33,14 +34,14 @@ class ArrayRows(ComparedByRows, _cdd.Rows):
     _name: Any  # for error texts
     _has_warned = False
 
+    @abstractmethod
     def iter_chunks(self) -> Iterator[tuple[int, Array]]:
         """(number of its first row, rows) of pieces that are read at once."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def _label(self) -> str:
         """What the rows are called in tables."""
-        raise NotImplementedError
 
     @property
     def is_text(self) -> bool:
