@@ -81,7 +81,12 @@ class Column(AwaitedColumn, ArrayRows):
         folder = folder_of(self._table, self._key, state)
         known = self._elsewhere
         for number in ex.numbers(state.extents) - known.keys():
-            known[number] = directory.store(f"{folder}/__{number}__.cdd")
+            try:
+                known[number] = directory.store(f"{folder}/__{number}__.cdd")
+            except FileNotFoundError:
+                raise _cdd.FormatError(
+                    f"column {self._full_name!r}, superchunk {number}: {directory.name}/{folder} lacks it"
+                ) from None
         return known
 
     @property

@@ -1,5 +1,6 @@
 #include "core/dataset/column.h"
 
+#include <cerrno>
 #include <cstring>
 #include <numeric>
 
@@ -97,13 +98,19 @@ void Column::blame(std::size_t extent, const Error& error) const {
     case ErrorCode::Unsupported:
     case ErrorCode::Limit:
       break;
+    case ErrorCode::Io:
+      if (error.os_errno() == ENOENT) break;
+      throw error;
     default:
       throw;  // the one that is handled, of whatever class
   }
-  const std::string path = extents_->path(extent), what = error.what();
+  const bool is_missing = error.code() == ErrorCode::Io;
+  const std::string path = extents_->path(extent);
+  const std::string what =
+      is_missing ? "it is missing; prune() deletes what only expired versions have" : error.what();
   std::string text = "column " + name_ + ", superchunk " + std::to_string((*extents_)[extent].number) + ": ";
   if (what.find(path) == std::string::npos) text += path + ": ";
-  throw Error(error.code(), text + what, error.place());
+  throw Error(is_missing ? ErrorCode::Corrupt : error.code(), text + what, error.place());
 }
 
 // Rows before `end` of the column are there; the file may have grown since it was opened.

@@ -79,8 +79,8 @@ class Column final : public Rows {
   const std::string& name() const noexcept { return name_; }
   const std::shared_ptr<const Extents>& extents() const noexcept { return extents_; }
 
-  // Throw as Reader's; Corrupt for a superchunk that is another or of other rows, Truncated for one that
-  // has fewer rows than the column needs, Io for one that is not there.
+  // Throw as Reader's; Corrupt for a superchunk that is missing, another or of other rows, Truncated for one
+  // that has fewer rows than the column needs.
   void read_into(RowRange range, MutableBytes out, const Cells* cells = nullptr) const override;
   void read_windows(std::span<const std::uint64_t> starts, std::uint64_t rows, MutableBytes out,
                     const Cells* cells = nullptr) const override;
