@@ -79,7 +79,9 @@ def make_pack(path: Any) -> None:
 
 def shown(ds: datasets.Dataset) -> dict[str, Any]:
     """All that a dataset says and has."""
-    found: dict[str, Any] = {"tables": ds.tables, "tags": sorted(ds.tags), "versions": len(ds.versions(None))}
+    found: dict[str, Any] = {"tables": ds.tables, "tags": sorted(ds.tags), "versions": len(ds.versions(40))}
+    if int(ds.version) > 1024:  # this one is in a pack
+        found["packed"] = datasets.open(ds._session.directory, as_of=500).version.message
     found["messages"] = [(v.message, v.op, v.rows) for v in ds.versions(5)]
     for name in ds.tables:
         table = ds[name] if name else ds
