@@ -254,10 +254,16 @@ def test_tags_expiry_prune(tmp_path: Path) -> None:
     assert ds.verify().ok
     assert not datasets.prune(path).deleted
     names = {p.name for p in (path / "data" / "price").iterdir()}
+    held = path / "meta" / "manifests" / f"{datasets.open(path, as_of='paper')._state.manifest}.json"
+    assert held.exists()
     datasets.untag(path, "paper")
     datasets.expire(path, keep=1)
     datasets.prune(path)
     assert {p.name for p in (path / "data" / "price").iterdir()} <= names
+    assert not held.exists()
+    assert len(list((path / "meta" / "manifests").iterdir())) == 2  # of the versions that say so
+    (path / "meta" / "pruned").write_text("nonsense")
+    assert not datasets.prune(path).deleted
     assert datasets.open(path).verify().ok
     assert [v.op for v in datasets.open(path).versions()] == ["expire", "tag"]
 
