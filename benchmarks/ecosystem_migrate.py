@@ -12,8 +12,8 @@ import numpy as np
 from arrays import load_array, recordings
 from goals import Goal
 
-ROWS = 400_000
-TURNS = 3
+ROWS = 800_000
+TURNS = 2
 SLAB = 16 << 20
 RUN = """
 import json, re, sys, time

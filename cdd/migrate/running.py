@@ -113,8 +113,8 @@ def first_difference(wanted: Array, found: Array) -> int | None:
 def _bits(rows: Array) -> Array:
     """Rows as bytes in the machine's order."""
     native = rows if rows.dtype.isnative else rows.astype(rows.dtype.newbyteorder("="))
-    flat = np.ascontiguousarray(native).view(buffer_dtype(native.dtype)).reshape(len(rows), -1)
-    return flat.view(np.uint8)
+    flat = np.ascontiguousarray(native).view(buffer_dtype(native.dtype)).reshape(len(rows), -1).view(np.uint8)
+    return flat if flat.shape[1] % 8 else flat.view(np.uint64)  # compared in an eighth of the steps
 
 
 # ------------------------------------------------------------ reading ahead

@@ -101,7 +101,7 @@ class Stores(Target):
 
     def __init__(self, paths: Mapping[str, Path], options: Mapping[str, Any]) -> None:
         self._paths = dict(paths)
-        self._options = dict(options)
+        self._options = {"durability": "flush", **options}  # a sync at the end: till then the source is there
         self._writers: dict[str, Writer] = {}
         self._readers: dict[str, Reader] = {}
 

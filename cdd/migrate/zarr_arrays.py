@@ -6,6 +6,7 @@ zarr gives the fill value for a chunk that is not there, and says nothing. So ke
 import itertools
 import json
 import math
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cdd.dtypes import Array
-from cdd.migrate.source import ArraySource, column_kind, digest, need, plain_attrs, stamp
+from cdd.migrate.source import ArraySource, column_kind, digest, need, plain_attrs
 
 _METADATA = ("zarr.json", ".zarray", ".zgroup")
 
@@ -50,6 +51,15 @@ def zarr_attrs(path: Path) -> dict[str, Any]:
     return plain_attrs(dict(need("zarr").open_group(store=str(path), mode="r").attrs))
 
 
+def _files_in(folder: Path) -> dict[str, tuple[int, int]]:
+    try:
+        with os.scandir(folder) as entries:
+            files = [(entry.name, entry.stat()) for entry in entries if entry.is_file()]
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    return {name: (status.st_size, status.st_mtime_ns) for name, status in files}
+
+
 class ZarrSource(ArraySource):
     """An array of zarr in a folder."""
 
@@ -73,18 +83,23 @@ class ZarrSource(ArraySource):
             yield self._array.metadata.encode_chunk_key(place)
 
     def missing(self) -> list[str]:
-        return [key for key in self._keys() if not (self.folder / key).is_file()]
+        return [key for key, found in self._stamps().items() if found is None]
+
+    def _stamps(self) -> dict[str, tuple[int, int] | None]:
+        """Size and time of each chunk's file; None for one that is not there. A folder is listed once."""
+        listed: dict[str, dict[str, tuple[int, int]]] = {}
+        found: dict[str, tuple[int, int] | None] = {}
+        for key in self._keys():
+            folder, _, name = key.rpartition("/")
+            if folder not in listed:
+                listed[folder] = _files_in(self.folder / folder)
+            found[key] = listed[folder].get(name)
+        return found
 
     def fingerprint(self) -> str:
         metadata = [(self.folder / name) for name in ("zarr.json", ".zarray", ".zattrs")]
         stamps = [file.read_bytes() for file in metadata if file.is_file()]
-        chunks = []
-        for key in self._keys():
-            try:
-                chunks.append(stamp(self.folder / key))
-            except FileNotFoundError:
-                chunks.append((-1, 0))
-        return digest([stamps, chunks])
+        return digest([stamps, list(self._stamps().values())])
 
     def read(self, start: int, stop: int) -> Array:
         return np.asarray(self._array[start:stop])

@@ -27,6 +27,10 @@ class FarServer:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            wbufsize = (
+                1 << 16
+            )  # head and body in one packet: else the second waits for an answer to the first
+            disable_nagle_algorithm = True
 
             def do_GET(self) -> None:
                 server._answer(self, with_body=True)
@@ -116,6 +120,7 @@ class FarServer:
             body = body[: len(body) // 2]
             handler.close_connection = True
         handler.wfile.write(body)
+        handler.wfile.flush()
         return None
 
     def _say(self, handler: BaseHTTPRequestHandler, status: int) -> None:
