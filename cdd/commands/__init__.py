@@ -99,7 +99,7 @@ def _work(options: argparse.Namespace) -> int:
         return 130
     except (cdd.CddError, OSError, ValueError, TypeError, IndexError, KeyError, ImportError) as error:
         if not is_of_output(error):
-            complain(getattr(options, "file", "cdd"), error)
+            complain(getattr(options, "file", getattr(error, "filename", None) or "cdd"), error)
         else:
             if not isinstance(error, BrokenPipeError):  # whoever closed the pipe has seen enough
                 complain("standard output", error)
