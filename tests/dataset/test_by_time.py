@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import cdd.dataset as datasets
+from cdd import _cdd
 
 CASES = int(os.environ.get("CDD_ASOF_CASES", "400"))
 DIRECTIONS = ("backward", "forward", "nearest")
@@ -222,3 +223,20 @@ def test_units_and_empty_tables(tmp_path: Path) -> None:
     assert ds["fine"].asof(ds, exact=False).tolist() == (np.arange(40) // 5).tolist()
     assert ds.asof("empty").tolist() == [-1] * 10
     assert np.isnan(ds.read_windows([0], 10, asof={"empty": ("x",)})["empty/x"]).all()
+
+
+def test_each_column_has_starts_of_its_own(long: tuple[datasets.Dataset, np.ndarray, np.ndarray]) -> None:
+    """What the core takes: starts in any order, the same ones or others, and columns that want no rows."""
+    ds, left, _ = long
+    random = np.random.default_rng(5)
+    starts = random.integers(0, len(left) - 33, 500)
+    single = np.arange(len(left))[::-1].copy()
+    n, time = ds["n"]._core, ds["time"]._core
+    outs = [np.empty((500, 0), np.int64), *(np.empty((500, 33), np.int64) for _ in range(2))]
+    outs.append(np.empty((len(left), 1), np.int64))
+    requests = [(time, starts, 0, outs[0], None), (n, starts, 33, outs[1], None)]
+    _cdd.read_columns([*requests, (time, starts, 33, outs[2], None), (time, single, 1, outs[3], None)])
+    rows = starts[:, None] + np.arange(33)
+    assert np.array_equal(outs[1], rows)
+    assert np.array_equal(outs[2], left[rows])
+    assert np.array_equal(outs[3][:, 0], left[single])
