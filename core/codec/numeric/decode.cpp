@@ -160,6 +160,10 @@ class Decoder {
     T* const values = buffer(s);
 
     simd::NumericSegment<T> work{};
+    // Where streams are told by others, values before the range count, too: those are told by the one before.
+    const std::size_t unneeded = skipped - std::min<std::size_t>(skipped, keeps_values_ ? shape_.streams : 0);
+    work.first = unneeded;
+    work.end = n;
     work.n_blocks = Shape::blocks_of(n);
     for (std::size_t b = 0; b < work.n_blocks; ++b) blocks_[b] = take_block(shape_, stream);
     work.blocks = blocks_;
@@ -169,8 +173,6 @@ class Decoder {
     prepare(stream, segment, values, &work);
     if (!decode_segment(work, values)) fail(ErrorCode::Corrupt, "numeric block is shorter than its values");
 
-    // Where streams are told by others, values before the range count, too: those are told by the one before.
-    const std::size_t unneeded = keeps_values_ ? 0 : skipped;
     if (stream.n_table != 0) look_up(stream, values + unneeded, n - unneeded);
     const std::size_t out_row = first_row + skipped / shape_.width - range_.first;
     std::byte* const out = out_ + (out_row * items_.per_row + stream.first_item) * items_.bytes;

@@ -76,11 +76,16 @@ HWY_INLINE void LookUpBytes(const uint8_t* table, const uint32_t* indices, size_
 #endif
 }
 
-// The offsets of one block with selectors; false if they end behind `end`, which the caller has checked to
-// lie at or behind the selectors. `end` comes back as the end of the offsets.
+// Values of a block, [first, last).
+struct BlockPart {
+  size_t first, last;
+};
+
+// Some offsets of one block with selectors; false if they end behind `end`, which the caller has checked to
+// lie at or behind the selectors. `end` comes back as the end of all offsets.
 template <class T>
-HWY_INLINE bool UnpackBins(const NumericBlock& block, const NumericBins& bins, const uint8_t** end,
-                           T* HWY_RESTRICT out) {
+HWY_INLINE bool UnpackBins(const NumericBlock& block, const NumericBins& bins, const BlockPart& part,
+                           const uint8_t** end, T* HWY_RESTRICT out) {
   const auto* const selectors = reinterpret_cast<const uint8_t*>(block.data);
   const uint8_t* const offsets = selectors + packed_bytes(block.n_values, block.selector_bits);
   alignas(64) uint32_t selected[kNumericBlockValues + 64];
@@ -98,9 +103,9 @@ HWY_INLINE bool UnpackBins(const NumericBlock& block, const NumericBins& bins, c
     masks[b] = bins.widths[b] == 0 ? 0 : ~uint64_t{0} >> (64 - bins.widths[b]);
     narrow &= bins.widths[b] <= 57;
   }
-  size_t bit = 0;
+  size_t bit = part.first == 0 ? 0 : ends[part.first - 1];
   if (narrow) {
-    for (size_t i = 0; i < block.n_values; ++i) {
+    for (size_t i = part.first; i < part.last; ++i) {
       uint64_t v;
       std::memcpy(&v, offsets + bit / 8, sizeof v);
       const uint32_t b = selected[i];
@@ -109,7 +114,7 @@ HWY_INLINE bool UnpackBins(const NumericBlock& block, const NumericBins& bins, c
     }
     return true;
   }
-  for (size_t i = 0; i < block.n_values; ++i) {
+  for (size_t i = part.first; i < part.last; ++i) {
     const uint32_t b = selected[i];
     const auto* const bytes = reinterpret_cast<const std::byte*>(offsets + bit / 8);
     const unsigned shift = static_cast<unsigned>(bit % 8);
@@ -123,9 +128,10 @@ HWY_INLINE bool UnpackBins(const NumericBlock& block, const NumericBins& bins, c
   return true;
 }
 
+// part.first is a multiple of 8: the value begins on a byte, whatever its width.
 template <class T>
 HWY_INLINE bool UnpackBlock(const NumericSegment<T>& segment, const NumericBlock& block,
-                            T* HWY_RESTRICT out) {
+                            const BlockPart& part, T* HWY_RESTRICT out) {
   const auto* const data = reinterpret_cast<const uint8_t*>(block.data);
   const uint8_t* const block_end = data + block.bytes;
   const unsigned leading = block.selector_bits == 0 ? block.width : block.selector_bits;
@@ -133,10 +139,11 @@ HWY_INLINE bool UnpackBlock(const NumericSegment<T>& segment, const NumericBlock
   if (leading_bytes > block.bytes) return false;
   const uint8_t* exceptions = data + leading_bytes;
   if (block.selector_bits == 0) {
-    Unpack<T>(data, block.n_values, block.width, static_cast<T>(block.base), out);
+    Unpack<T>(data + packed_bytes(part.first, block.width), part.last - part.first, block.width,
+              static_cast<T>(block.base), out + part.first);
   } else {
     exceptions = block_end;
-    if (!UnpackBins(block, *segment.bins, &exceptions, out)) return false;
+    if (!UnpackBins(block, *segment.bins, part, &exceptions, out)) return false;
   }
   const size_t n = block.n_exceptions;
   if (n == 0) return true;
@@ -161,10 +168,16 @@ HWY_INLINE void AddInto(T* values, const T* before, size_t n) {
 
 template <class T>
 HWY_INLINE bool DecodeSegment(const NumericSegment<T>& segment, T* values) {
+  const size_t first = adds_up(segment.predictor) ? 0 : segment.first / 8 * 8;
   size_t n = 0;
-  for (size_t b = 0; b < segment.n_blocks; ++b) {
-    if (!UnpackBlock(segment, segment.blocks[b], values + b * kNumericBlockValues)) return false;
-    n += segment.blocks[b].n_values;
+  for (size_t b = first / kNumericBlockValues; b < segment.n_blocks; ++b) {
+    const size_t begin = b * kNumericBlockValues;
+    if (begin >= segment.end) break;
+    const NumericBlock& block = segment.blocks[b];
+    const BlockPart part{first - HWY_MIN(first, begin), HWY_MIN(segment.end - begin, size_t{block.n_values})};
+    if (part.first >= part.last) continue;
+    if (!UnpackBlock(segment, block, part, values + begin)) return false;
+    n = begin + part.last;
   }
   switch (segment.predictor) {
     case NumericPredictor::None:
@@ -186,7 +199,7 @@ HWY_INLINE bool DecodeSegment(const NumericSegment<T>& segment, T* values) {
       break;
     }
     case NumericPredictor::Stream:
-      AddInto(values, segment.reference, n);
+      if (first < n) AddInto(values + first, segment.reference + first, n - first);
       break;
   }
   return true;

@@ -52,11 +52,20 @@ struct NumericSegment {
   std::size_t distance;  // Row
   T difference;          // Second
   const T* reference;    // Stream: one value for each of the segment's
+  // The values wanted. Predictors that add up need those before, too; others leave them out, and in any case
+  // those that come after.
+  std::size_t first, end;
 };
 
-// Decodes a segment to `values`. values[-1] (Previous, Second) or values[-distance .. 0) (Row) hold what came
-// before. Writes n_blocks * 256 values and up to kBitpackSlackBytes more; reads up to kBitpackSlackBytes
-// behind the blocks' data. False, with arbitrary values, if a block needs more bytes than it has.
+// Whether a value needs those before it in the segment.
+constexpr bool adds_up(NumericPredictor predictor) noexcept {
+  return predictor != NumericPredictor::None && predictor != NumericPredictor::Stream;
+}
+
+// Decodes values [first, end) of a segment to `values`, where each has its place. values[-1] (Previous,
+// Second) or values[-distance .. 0) (Row) hold what came before. Writes any of n_blocks * 256 values and up
+// to kBitpackSlackBytes more; reads up to kBitpackSlackBytes behind the blocks' data. False, with arbitrary
+// values, if a block of these needs more bytes than it has.
 bool decode_numeric32(const NumericSegment<std::uint32_t>& segment, std::uint32_t* values) noexcept;
 bool decode_numeric64(const NumericSegment<std::uint64_t>& segment, std::uint64_t* values) noexcept;
 

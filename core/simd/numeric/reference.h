@@ -51,10 +51,13 @@ bool reference_block(const NumericSegment<T>& segment, const NumericBlock& block
 
 template <class T>
 bool reference_decode(const NumericSegment<T>& segment, T* values) noexcept {
+  const std::size_t first = adds_up(segment.predictor) ? 0 : segment.first;
   std::size_t n = 0;
   for (std::size_t b = 0; b < segment.n_blocks; ++b) {
-    if (!reference_block(segment, segment.blocks[b], values + b * kNumericBlockValues)) return false;
-    n += segment.blocks[b].n_values;
+    const std::size_t begin = b * kNumericBlockValues;
+    n = begin + segment.blocks[b].n_values;
+    if (n <= first || begin >= segment.end) continue;
+    if (!reference_block(segment, segment.blocks[b], values + begin)) return false;
   }
   T difference = segment.difference;
   for (std::size_t i = 0; i < n; ++i) {
