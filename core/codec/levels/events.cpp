@@ -92,7 +92,7 @@ void read_events(const simd::LevelsKernels& kernels, const Header& h, std::size_
   read_stream(kernels, h.kinds, 0, r.n_events, r.kinds);
   read_stream(kernels, h.slots, 0, r.n_events, r.event_slots);
   if (coding == Coding::Coded) {
-    sum_in_rows(r.counts, r.end_row - 1, r.event_slots, r.n_events, r.ops.slot);
+    sum_in_rows(kernels, r.counts, r.end_row - 1, r.event_slots, r.n_events, r.ops.slot);
   }
   read_stream(kernels, h.moves, 0, r.n_moves, r.moves);
   read_stream(kernels, h.known, 0, r.n_known, r.known);

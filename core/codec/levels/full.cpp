@@ -38,13 +38,13 @@ void decode_full(const Shape& shape, std::size_t n_rows, Cursor in, Coding codin
                   .get(Arena::bytes_for(scales.lanes * pitch, 4) +
                        Arena::bytes_for((n_entries + 16) * stride, 1) +
                        Arena::bytes_for(end_row - first_row, 4) + Arena::bytes_for(n_deltas, 4) +
-                       Arena::bytes_for(kBlock * shape.slots, 4))
+                       Arena::bytes_for(kBlock * shape.slots, 2))
                   .data());
   auto* columns = arena.take<std::uint32_t>(scales.lanes * pitch);
   auto* entries = arena.take<std::byte>((n_entries + 16) * stride);
   auto* start = arena.take<std::uint32_t>(end_row - first_row);
   auto* delta = arena.take<std::uint32_t>(n_deltas);
-  auto* ids = arena.take<std::uint32_t>(kBlock * shape.slots);
+  auto* ids = arena.take<std::uint16_t>(kBlock * shape.slots);
 
   const simd::LevelsKernels& kernels = simd::levels_kernels();
   for (std::size_t l = 0; l < scales.lanes; ++l) {

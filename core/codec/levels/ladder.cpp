@@ -103,7 +103,7 @@ Work carve(const Shape& shape, const Header& h, Coding coding, simd::LevelsLadde
 // Of coded segments places and kinds are told apart.
 void read_codes(const simd::LevelsKernels& kernels, const Header& h, const Work& w,
                 const simd::LevelsLadder& r) {
-  sum_in_rows(w.counts, r.end_row - 1, w.codes, r.n_events, w.kinds);
+  sum_in_rows(kernels, w.counts, r.end_row - 1, w.codes, r.n_events, w.kinds);
   const unsigned kind_bits = h.kind_bits();
   if (kind_bits == 0) return;
   read_stream(kernels, h.kinds, 0, r.n_events, w.kinds);

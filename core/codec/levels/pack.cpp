@@ -37,14 +37,7 @@ void read_array(const simd::LevelsKernels& kernels, const std::byte* in, unsigne
   }
   const unsigned high_width = width - kLowWidth;
   const std::byte* high = in + n * 2 + first * high_width / 8;
-  constexpr std::size_t kBlock = 128;
-  std::uint32_t low_values[kBlock + 16];
-  for (std::size_t i = 0; i < count; i += kBlock) {
-    const std::size_t m = std::min(kBlock, count - i);
-    kernels.unpack(in + (first + i) * 2, kLowWidth, m, base, low_values);
-    kernels.unpack(high + i * high_width / 8, high_width, m, 0, out + i);
-    for (std::size_t k = 0; k < m; ++k) out[i + k] = (out[i + k] << kLowWidth) + low_values[k];
-  }
+  if (count != 0) kernels.unpack_wide(in + first * 2, high, high_width, count, base, out);
 }
 
 void add_exceptions(const simd::LevelsKernels& kernels, const Stream& s, std::size_t first, std::size_t count,

@@ -134,9 +134,9 @@ void apply_specials(const Shape& shape, const std::byte* specials, std::size_t n
 // What sum_in_rows() takes back.
 void subtract_in_rows(const std::vector<std::uint32_t>& counts, std::vector<std::uint32_t>& values);
 // Each of n numbers becomes the sum of those from its row's first one on; counts[i] of them are row i + 1's.
-// `work` has room for n + 1 numbers.
-void sum_in_rows(const std::uint32_t* counts, std::size_t n_counts, std::uint32_t* values, std::size_t n,
-                 std::uint32_t* work);
+// `work` has room for n + 1 numbers and a vector.
+void sum_in_rows(const simd::LevelsKernels& kernels, const std::uint32_t* counts, std::size_t n_counts,
+                 std::uint32_t* values, std::size_t n, std::uint32_t* work);
 
 // Cuts one buffer into arrays of working memory, each with room for a vector behind it.
 class Arena {

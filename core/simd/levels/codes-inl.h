@@ -32,7 +32,16 @@ struct CodeWord {
     std::memcpy(&word, from, sizeof word);
     word = (word | kAbove) >> gone;
   }
-  HWY_INLINE unsigned gone() const { return static_cast<unsigned>(std::countl_zero(word)); }
+  HWY_INLINE unsigned gone() const {
+#if HWY_ARCH_X86_64 && HWY_TARGET <= HWY_AVX2 && !HWY_COMPILER_MSVC
+    // Whatever has AVX2 has this instruction, but compilers are not told so, and the older one takes longer.
+    std::uint64_t n;
+    asm("lzcntq %1, %0" : "=r"(n) : "r"(word) : "cc");
+    return static_cast<unsigned>(n);
+#else
+    return static_cast<unsigned>(std::countl_zero(word));
+#endif
+  }
   HWY_INLINE void Refill() {
     const unsigned n = gone();
     from += n / 8;

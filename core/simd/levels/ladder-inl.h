@@ -314,13 +314,12 @@ inline void TakeEach(const std::uint32_t* table, const std::uint16_t* index, std
 #endif
 }
 
-// The row at `from` once more behind it, in whole vectors: what is too much is overwritten by the next row,
-// unless it is the last.
+// The row at `from` once more behind it, in whole vectors: the last one overlaps that before it.
 constexpr std::size_t kRepeatStep = HWY_MIN(HWY_MAX_BYTES, 32);
-HWY_INLINE void RepeatRow(const std::byte* from, std::size_t bytes, bool is_last, std::byte* to) {
+HWY_INLINE void RepeatRow(const std::byte* from, std::size_t bytes, std::byte* to) {
   std::size_t i = 0;
   for (; i + kRepeatStep <= bytes; i += kRepeatStep) std::memcpy(to + i, from + i, kRepeatStep);
-  if (i < bytes) std::memcpy(to + i, from + i, is_last ? bytes - i : kRepeatStep);
+  std::memcpy(to + bytes - kRepeatStep, from + bytes - kRepeatStep, kRepeatStep);
 }
 
 inline void GatherRows(const LevelsRows& r, const std::uint16_t* ids, const std::uint32_t* starts,
@@ -330,7 +329,7 @@ inline void GatherRows(const LevelsRows& r, const std::uint16_t* ids, const std:
     std::byte* out = r.out;
     for (std::size_t i = 0; i < r.rows; ++i, out += row_bytes) {
       if (i != 0 && states[i] == states[i - 1] && row_bytes >= kRepeatStep) {
-        RepeatRow(out - row_bytes, row_bytes, i + 1 == r.rows, out);
+        RepeatRow(out - row_bytes, row_bytes, out);
       } else {
         GatherEntries<decltype(bytes)::value>(r, DoubledIds{ids + starts[states[i]]}, r.slots, out);
       }

@@ -48,21 +48,58 @@ HWY_INLINE hn::Vec<D32> Float32Bits(hn::Vec<D32> v, std::uint8_t scale) {
 #endif
 }
 
+#if HWY_TARGET != HWY_SCALAR
+// What block of 16 bytes each value of a vector goes to, so that entries come out in order when blocks are
+// interleaved: value i to block i mod the number of blocks.
+struct BlockOrder {
+  alignas(64) std::uint32_t of[kLanes];
+};
+constexpr BlockOrder MakeBlockOrder() {
+  BlockOrder order{};
+  for (std::size_t i = 0; i < kLanes; ++i)
+    order.of[i] = static_cast<std::uint32_t>(i / 4 + i % 4 * (kLanes / 4));
+  return order;
+}
+constexpr BlockOrder kBlockOrder = MakeBlockOrder();
+#endif
+
 template <std::size_t kFeatures>
 HWY_INLINE void MakeFloat32Entries(const LevelsColumns& c, std::size_t n, std::byte* entries) {
   const D32 d;
   auto* out = reinterpret_cast<std::uint32_t*>(entries);
   const std::uint32_t* in = c.lanes;
-  for (std::size_t i = 0; i < n; i += kLanes) {
-    const auto a = Float32Bits(hn::LoadU(d, in + i), c.scales[0]);
-    const auto b = Float32Bits(hn::LoadU(d, in + c.lane_pitch + i), c.scales[1]);
-    if constexpr (kFeatures == 2) {
-      hn::StoreInterleaved4(a, b, b, b, d, out + i * 4);
-    } else {
-      const auto e = Float32Bits(hn::LoadU(d, in + 2 * c.lane_pitch + i), c.scales[2]);
-      hn::StoreInterleaved4(a, b, e, e, d, out + i * 4);
+  const auto column = [=](std::size_t feature, std::size_t i)
+                          HWY_ATTR { return hn::LoadU(d, in + feature * c.lane_pitch + i); };
+  if constexpr (kFeatures == 2) {
+    for (std::size_t i = 0; i < n; i += kLanes) {
+      hn::StoreInterleaved2(Float32Bits(column(0, i), c.scales[0]), Float32Bits(column(1, i), c.scales[1]), d,
+                            out + i * 2);
     }
+    return;
   }
+#if HWY_TARGET == HWY_SCALAR
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto last = Float32Bits(column(2, i), c.scales[2]);
+    hn::StoreInterleaved4(Float32Bits(column(0, i), c.scales[0]), Float32Bits(column(1, i), c.scales[1]),
+                          last, last, d, out + i * 4);
+  }
+#else
+  const hn::RepartitionToWide<D32> d64;
+  const auto order = hn::SetTableIndices(d, kBlockOrder.of);
+  for (std::size_t i = 0; i < n; i += kLanes) {
+    const auto items = [&](std::size_t feature) HWY_ATTR {
+      return Float32Bits(hn::TableLookupLanes(column(feature, i), order), c.scales[feature]);
+    };
+    const auto a = items(0), b = items(1), e = items(2);
+    const auto store = [&](auto ab, auto ee, std::size_t first) HWY_ATTR {
+      const auto ab64 = hn::BitCast(d64, ab), ee64 = hn::BitCast(d64, ee);
+      hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d64, ab64, ee64)), d, out + (i + first) * 4);
+      hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d64, ab64, ee64)), d, out + (i + first + kLanes / 4) * 4);
+    };
+    store(hn::InterleaveLower(d, a, b), hn::InterleaveLower(d, e, e), 0);
+    store(hn::InterleaveUpper(d, a, b), hn::InterleaveUpper(d, e, e), kLanes / 2);
+  }
+#endif
 }
 
 inline void MakeAnyEntries(const LevelsColumns& c, std::size_t n, std::byte* entries) {
@@ -101,8 +138,9 @@ inline void MakeEntries(const LevelsColumns& c, std::size_t n, std::byte* entrie
 }
 
 inline bool SumIds(const std::uint32_t* starts, const std::uint32_t* deltas, std::size_t rows,
-                   std::size_t slots, std::uint32_t n_entries, std::uint32_t* ids) {
+                   std::size_t slots, std::uint32_t n_entries, std::uint16_t* ids) {
   const D32 d;
+  const hn::Rebind<std::uint16_t, D32> d16;
   const auto limit = hn::Set(d, n_entries - 1);
   auto worst = hn::Zero(d);
   for (std::size_t v = 0; v < rows; v += kLanes) {
@@ -110,11 +148,11 @@ inline bool SumIds(const std::uint32_t* starts, const std::uint32_t* deltas, std
     const auto used = hn::FirstN(d, rows - v);
     auto id = hn::LoadU(d, starts + v);
     worst = hn::Max(worst, hn::IfThenElseZero(used, id));
-    hn::StoreU(hn::Min(id, limit), d, ids + v);
+    hn::StoreU(hn::TruncateTo(d16, hn::Min(id, limit)), d16, ids + v);
     for (std::size_t j = 1; j < slots; ++j) {
       id = hn::Add(id, hn::LoadU(d, deltas + (j - 1) * rows + v));
       worst = hn::Max(worst, hn::IfThenElseZero(used, id));
-      hn::StoreU(hn::Min(id, limit), d, ids + j * kIdBlockRows + v);
+      hn::StoreU(hn::TruncateTo(d16, hn::Min(id, limit)), d16, ids + j * kIdBlockRows + v);
     }
   }
   return hn::AllFalse(d, hn::Gt(worst, limit));
@@ -145,7 +183,7 @@ struct DoubledIds {
 };
 struct BlockIds {
   static constexpr std::size_t kTimes = 1;
-  const std::uint32_t* ids;
+  const std::uint16_t* ids;
   HWY_INLINE std::size_t operator[](std::size_t i) const { return ids[i * kIdBlockRows]; }
   HWY_INLINE FourIds Four(std::size_t i) const {
     return {(*this)[i], (*this)[i + 1], (*this)[i + 2], (*this)[i + 3]};
@@ -196,16 +234,19 @@ template <class Ids>
 HWY_INLINE std::size_t GatherNarrow(const std::byte* entries, const Ids& ids, std::size_t n, std::byte* out) {
   const hn::FixedTag<std::uint64_t, 2> d;
   const auto entry = [=](std::size_t id) {
-    return hn::Load(d, reinterpret_cast<const std::uint64_t*>(entries + id * (16 / Ids::kTimes)));
+    return hn::LoadU(d, reinterpret_cast<const std::uint64_t*>(entries + id * (8 / Ids::kTimes)));
   };
-  const auto pair = [=](std::size_t i) { return hn::InterleaveLower(d, entry(ids[i]), entry(ids[i + 1])); };
+  const auto pair = [=](std::size_t a, std::size_t b) { return hn::InterleaveLower(d, entry(a), entry(b)); };
   auto* to = reinterpret_cast<std::uint64_t*>(out);
   std::size_t i = 0;
 #if HWY_MAX_BYTES >= 32 && !HWY_HAVE_SCALABLE
   const hn::FixedTag<std::uint64_t, 4> dd;
-  for (; i + 4 <= n; i += 4) hn::StoreU(hn::Combine(dd, pair(i + 2), pair(i)), dd, to + i);
+  for (; i + 4 <= n; i += 4) {
+    const FourIds four = ids.Four(i);
+    hn::StoreU(hn::Combine(dd, pair(four[2], four[3]), pair(four[0], four[1])), dd, to + i);
+  }
 #endif
-  for (; i + 2 <= n; i += 2) hn::StoreU(pair(i), d, to + i);
+  for (; i + 2 <= n; i += 2) hn::StoreU(pair(ids[i], ids[i + 1]), d, to + i);
   return i;
 }
 #endif
@@ -254,11 +295,88 @@ inline void Gather(const LevelsRows& r, const std::uint16_t* ids) {
   });
 }
 
-inline void GatherBlock(const LevelsRows& r, const std::uint32_t* ids, std::size_t first) {
-  WithEntryBytes(r.entry_bytes, [&](auto bytes) {
-    for (std::size_t i = 0; i < r.rows; ++i) {
-      GatherEntries<decltype(bytes)::value>(r, BlockIds{ids + first + i}, r.slots,
-                                            r.out + i * r.slots * r.entry_bytes);
+#if HWY_MAX_BYTES >= 32 && !HWY_HAVE_SCALABLE
+// Four entries of 8, 12 or 16 bytes one behind another, and nothing behind them.
+template <std::size_t kBytes>
+HWY_INLINE void PutFour(const std::byte* entries, const FourIds& ids, std::byte* out) {
+  const hn::FixedTag<std::uint32_t, 8> d;
+  const hn::Half<decltype(d)> dh;
+  constexpr std::size_t kStride = levels_entry_stride(kBytes);
+  const auto entry = [=](std::size_t k) {
+    return hn::LoadU(dh, reinterpret_cast<const std::uint32_t*>(entries + ids[k] * kStride));
+  };
+  auto* to = reinterpret_cast<std::uint32_t*>(out);
+  if constexpr (kBytes == 8) {
+    const hn::FixedTag<std::uint64_t, 2> d64;
+    const auto pair = [=](std::size_t k) {
+      return hn::BitCast(
+          dh, hn::InterleaveLower(d64, hn::BitCast(d64, entry(k)), hn::BitCast(d64, entry(k + 1))));
+    };
+    hn::StoreU(hn::Combine(d, pair(2), pair(0)), d, to);
+  } else {
+    const auto low = hn::Combine(d, entry(1), entry(0)), high = hn::Combine(d, entry(3), entry(2));
+    if constexpr (kBytes == 16) {
+      hn::StoreU(low, d, to);
+      hn::StoreU(high, d, to + 8);
+    } else {
+      alignas(32) static constexpr std::uint32_t kPlaces[2][8] = {{0, 1, 2, 4, 5, 6, 8, 9},
+                                                                  {2, 4, 5, 6, 7, 7, 0, 1}};
+      const auto rest = hn::TableLookupLanes(high, hn::SetTableIndices(d, kPlaces[1]));
+#if HWY_TARGET <= HWY_AVX3
+      const auto first = hn::TwoTablesLookupLanes(d, low, high, hn::SetTableIndices(d, kPlaces[0]));
+#else
+      alignas(32) static constexpr std::uint32_t kPair[8] = {0, 1, 2, 4, 5, 6, 7, 7};
+      const auto pair = hn::TableLookupLanes(low, hn::SetTableIndices(d, kPair));
+      const auto first = hn::IfThenElse(hn::FirstN(d, 6), pair, rest);
+#endif
+      hn::StoreU(first, d, to);
+      hn::StoreU(hn::LowerHalf(dh, rest), dh, to + 8);
+    }
+  }
+}
+
+// Four rows of a block: one load brings a slot's ids of all of them, and loads are what gathering waits for.
+template <std::size_t kBytes>
+HWY_INLINE void GatherFourRows(const LevelsRows& r, const std::uint16_t* ids, std::byte* out) {
+  const std::byte* const entries = r.entries;
+  const std::size_t row_bytes = r.slots * kBytes;
+  const auto word = [=](std::size_t slot) {
+    std::uint64_t ids_of_rows;
+    std::memcpy(&ids_of_rows, ids + slot * kIdBlockRows, 8);
+    return ids_of_rows;
+  };
+  std::size_t j = 0;
+  for (; j + 4 <= r.slots; j += 4) {
+    const std::uint64_t a = word(j), b = word(j + 1), c = word(j + 2), e = word(j + 3);
+    for (int k = 0; k < 4; ++k) {
+      const auto id = [=](std::uint64_t w) { return static_cast<std::size_t>(w >> 16 * k & 0xffff); };
+      PutFour<kBytes>(entries, {id(a), id(b), id(c), id(e)},
+                      out + static_cast<std::size_t>(k) * row_bytes + j * kBytes);
+    }
+  }
+  for (; j < r.slots; ++j) {
+    const std::uint64_t a = word(j);
+    for (int k = 0; k < 4; ++k) {
+      const auto id = static_cast<std::size_t>(a >> 16 * k & 0xffff);
+      std::memcpy(out + static_cast<std::size_t>(k) * row_bytes + j * kBytes,
+                  entries + id * levels_entry_stride(kBytes), kBytes);
+    }
+  }
+}
+#endif
+
+inline void GatherBlock(const LevelsRows& r, const std::uint16_t* ids, std::size_t first) {
+  WithEntryBytes(r.entry_bytes, [&](auto bytes) HWY_ATTR {
+    constexpr std::size_t kBytes = decltype(bytes)::value;
+    const std::size_t row_bytes = r.slots * r.entry_bytes;
+    std::size_t i = 0;
+#if HWY_MAX_BYTES >= 32 && !HWY_HAVE_SCALABLE
+    if constexpr (kBytes != 0) {
+      for (; i + 4 <= r.rows; i += 4) GatherFourRows<kBytes>(r, ids + first + i, r.out + i * row_bytes);
+    }
+#endif
+    for (; i < r.rows; ++i) {
+      GatherEntries<kBytes>(r, BlockIds{ids + first + i}, r.slots, r.out + i * row_bytes);
     }
   });
 }

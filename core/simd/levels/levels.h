@@ -37,7 +37,7 @@ struct LevelsRows {
 };
 
 inline constexpr std::size_t levels_entry_stride(std::size_t entry_bytes) {
-  return (entry_bytes + 15) & ~std::size_t{15};
+  return entry_bytes == 8 ? 8 : (entry_bytes + 15) & ~std::size_t{15};
 }
 
 // Events in the form in which they are carried out, a column for each part. Values that vectors of uint16
@@ -163,6 +163,9 @@ struct CodeLanes {
 struct LevelsKernels {
   // n values of `width` bits (0 to 24), little-endian, plus `base` each (modulo 2^32).
   void (*unpack)(const std::byte* in, unsigned width, std::size_t n, std::uint32_t base, std::uint32_t* out);
+  // The same for values whose low 16 bits stand apart from the others, of which there are 1 to 16.
+  void (*unpack_wide)(const std::byte* low, const std::byte* high, unsigned high_width, std::size_t n,
+                      std::uint32_t base, std::uint32_t* out);
   // v = (v >> 1) ^ -(v & 1)
   void (*unzigzag)(std::uint32_t* values, std::size_t n);
   // v[i] += v[i - 1], from left to right, modulo 2^32.
@@ -177,9 +180,9 @@ struct LevelsKernels {
   // `starts`, the others by adding deltas[(slot - 1) * rows + row]. Ids are clamped to n_entries - 1; true
   // when none had to be.
   bool (*sum_ids)(const std::uint32_t* starts, const std::uint32_t* deltas, std::size_t rows,
-                  std::size_t slots, std::uint32_t n_entries, std::uint32_t* ids);
+                  std::size_t slots, std::uint32_t n_entries, std::uint16_t* ids);
   // rows.rows rows of a block, beginning at its row `first`.
-  void (*gather_block)(const LevelsRows& rows, const std::uint32_t* ids, std::size_t first);
+  void (*gather_block)(const LevelsRows& rows, const std::uint16_t* ids, std::size_t first);
   // Reads the events of a ladder, says how many new entries they make, and carries out those of rows up to
   // the first; false when one is not possible.
   bool (*start_ladder)(LevelsLadder& ladder, std::size_t* n_new);

@@ -174,9 +174,9 @@ inline bool ReplayEvents(const LevelsReplay& r) {
 }
 
 inline const LevelsKernels* LevelsKernelsOfTarget() {
-  static constexpr LevelsKernels kKernels{Unpack,   Unzigzag,   PrefixSum,   MakeEntries, ReplayEvents,
-                                          Gather,   SumIds,     GatherBlock, StartLadder, LadderBlock,
-                                          TakeEach, GatherRows, ReadCodes};
+  static constexpr LevelsKernels kKernels{Unpack,       UnpackWide, Unzigzag,   PrefixSum,   MakeEntries,
+                                          ReplayEvents, Gather,     SumIds,     GatherBlock, StartLadder,
+                                          LadderBlock,  TakeEach,   GatherRows, ReadCodes};
   return &kKernels;
 }
 

@@ -79,17 +79,25 @@ HWY_INLINE hn::Vec<hn::Repartition<std::uint8_t, D32>> LoadBlocks(const std::uin
 }
 #endif
 
-inline void Unpack(const std::byte* in, unsigned width, std::size_t n, std::uint32_t base,
-                   std::uint32_t* out) {
+// store(values, i) for each vector of values from i on, of n values of `width` bits from 1 to 24.
+template <class Store>
+HWY_INLINE void UnpackEach(const std::byte* in, unsigned width, std::size_t n, const Store& store) {
   const D32 d;
   const hn::Repartition<std::uint8_t, D32> d8;
-  const auto bases = hn::Set(d, base);
-  if (width == 0) {
-    for (std::size_t i = 0; i < n; i += kLanes) hn::StoreU(bases, d, out + i);
-    return;
-  }
   const auto mask = hn::Set(d, (1u << width) - 1);
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(in);
+#if !CDD_LOAD_BLOCKS && HWY_MAX_BYTES >= 64 && !HWY_HAVE_SCALABLE
+  const auto shifts = hn::Load(d, kUnpack.shifts[width]);
+  if (width <= 8) {
+    // Sixteen values are in 16 bytes, and bytes behind these are none of their bits.
+    const auto index = hn::Load(d8, kUnpack.bytes[width]);
+    for (std::size_t i = 0; i < n; i += kGroup, bytes += width * kGroup / 8) {
+      const auto words = hn::BitCast(d, hn::TableLookupBytes(hn::LoadDup128(d8, bytes), index));
+      store(hn::And(hn::Shr(words, shifts), mask), i);
+    }
+    return;
+  }
+#endif
   for (std::size_t i = 0; i < n; i += kGroup, bytes += width * kGroup / 8) {
     for (std::size_t v = 0; v < kGroup; v += kLanes) {
 #if CDD_LOAD_BLOCKS
@@ -100,10 +108,33 @@ inline void Unpack(const std::byte* in, unsigned width, std::size_t n, std::uint
       const auto index = hn::IndicesFromVec(d8, hn::Load(d8, kUnpack.bytes[width] + v * 4));
       const auto words = hn::BitCast(d, hn::TableLookupLanes(raw, index));
 #endif
-      const auto values = hn::And(hn::Shr(words, hn::Load(d, kUnpack.shifts[width] + v)), mask);
-      hn::StoreU(hn::Add(values, bases), d, out + i + v);
+      store(hn::And(hn::Shr(words, hn::Load(d, kUnpack.shifts[width] + v)), mask), i + v);
     }
   }
+}
+
+inline void Unpack(const std::byte* in, unsigned width, std::size_t n, std::uint32_t base,
+                   std::uint32_t* out) {
+  const D32 d;
+  const auto bases = hn::Set(d, base);
+  if (width == 0) {
+    for (std::size_t i = 0; i < n; i += kLanes) hn::StoreU(bases, d, out + i);
+    return;
+  }
+  UnpackEach(in, width, n,
+             [=](auto values, std::size_t i) HWY_ATTR { hn::StoreU(hn::Add(values, bases), d, out + i); });
+}
+
+inline void UnpackWide(const std::byte* low, const std::byte* high, unsigned high_width, std::size_t n,
+                       std::uint32_t base, std::uint32_t* out) {
+  const D32 d;
+  const hn::Rebind<std::uint16_t, D32> d16;
+  const auto bases = hn::Set(d, base);
+  const auto* lows = reinterpret_cast<const std::uint16_t*>(low);
+  UnpackEach(high, high_width, n, [=](auto values, std::size_t i) HWY_ATTR {
+    const auto rest = hn::Add(hn::PromoteTo(d, hn::LoadU(d16, lows + i)), bases);
+    hn::StoreU(hn::Add(hn::ShiftLeft<16>(values), rest), d, out + i);
+  });
 }
 #else
 inline void Unpack(const std::byte* in, unsigned width, std::size_t n, std::uint32_t base,
@@ -112,6 +143,16 @@ inline void Unpack(const std::byte* in, unsigned width, std::size_t n, std::uint
     std::uint32_t word;
     std::memcpy(&word, in + i * width / 8, 4);
     out[i] = base + (word >> (i * width % 8) & ((1u << width) - 1));
+  }
+}
+
+inline void UnpackWide(const std::byte* low, const std::byte* high, unsigned high_width, std::size_t n,
+                       std::uint32_t base, std::uint32_t* out) {
+  Unpack(high, high_width, n, 0, out);
+  for (std::size_t i = 0; i < n; ++i) {
+    std::uint16_t rest;
+    std::memcpy(&rest, low + i * sizeof rest, sizeof rest);
+    out[i] = (out[i] << 16) + rest + base;
   }
 }
 #endif
