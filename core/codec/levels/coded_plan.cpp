@@ -20,11 +20,12 @@ unsigned number_bits(std::uint32_t v) noexcept {
   return kNumberBits + static_cast<unsigned>(std::bit_width(v));
 }
 
-// Codes take time to read, each and their tables: so much smaller they must be, in bits.
-constexpr std::size_t kWorthOfCode = 1, kWorthOfTable = 100;
+// Codes take time to read, each and their tables: so much smaller they must be, in bits (and eighths of
+// them). So must be what is looked up.
+constexpr std::size_t kWorthOfEightCodes = 9, kWorthOfTable = 350, kWorthOfLookup = 200;
 
 bool is_worth_it(const CodedPlan& coded, const CodedPlan& packed) noexcept {
-  return coded.bits + kWorthOfTable + kWorthOfCode * coded.values.size() < packed.bits;
+  return coded.bits + kWorthOfTable + kWorthOfEightCodes * coded.values.size() / 8 < packed.bits;
 }
 
 // n * log2(n), which entropies are sums of.
@@ -267,7 +268,7 @@ CodedPlan plan_part(const StreamPlan& stream, bool may_look_up) {
   }
   if (!may_look_up || guess_looked_up(f, sorted) >= static_cast<double>(best.bits)) return best;
   CodedPlan other = looked_up(values, f, sorted);
-  return other.bits < best.bits ? std::move(other) : std::move(best);
+  return other.bits + kWorthOfLookup < best.bits ? std::move(other) : std::move(best);
 }
 
 }  // namespace
