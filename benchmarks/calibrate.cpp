@@ -5,9 +5,9 @@
 // The fit minimises relative errors: a slow chunk of one array counts no more than a fast one of another.
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <ctime>
 #include <string>
 #include <vector>
 
@@ -20,9 +20,8 @@ namespace {
 
 // Raw bytes of chunks: what fits the nearest cache, and what fits none of a core's own.
 constexpr std::size_t kChunkBytes[] = {std::size_t{16} << 10, std::size_t{64} << 10, std::size_t{1} << 20};
-constexpr std::size_t kChunksOfEach = 12;
-constexpr int kRounds = 5;
-constexpr int kRepeats = 20;  // of one decoding, timed together
+constexpr std::size_t kChunksOfEach = 100;
+constexpr int kRounds = 9;
 
 struct Sample {
   double ns;
@@ -30,38 +29,40 @@ struct Sample {
   double taken;
 };
 
-double cpu_ns() {
-  timespec t{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return 1e9 * static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec);
+double now_ns() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double, std::nano>(now).count();
 }
 
-double decode_ns(const RowLayout& layout, Bytes record, std::uint32_t n_rows, std::byte* out) {
-  double best = 1e18;
-  for (int round = 0; round < kRounds; ++round) {
-    const double begin = cpu_ns();
-    for (int i = 0; i < kRepeats; ++i)
-      decode_chunk_rows(layout, record, {}, Verify::None, n_rows, {0, n_rows}, out);
-    best = std::min(best, (cpu_ns() - begin) / kRepeats);
-  }
-  return best;
-}
-
-// One sample for each of some chunks of `array`, of about `raw_bytes`, where the scheme suits it.
+// One sample for each of some chunks of `array`, of about `raw_bytes`, where the scheme suits it. The chunks
+// are decoded in turns, as windows at random are: a processor that decodes one over and over knows its
+// branches.
 void sample(const test::TestArray& array, const Scheme& scheme, std::size_t raw_bytes,
             std::vector<Sample>& samples) {
   const auto n_rows =
       static_cast<std::uint32_t>(std::max<std::size_t>(1, raw_bytes / array.layout.row_bytes()));
   const std::size_t step = std::max<std::size_t>(n_rows, array.n_rows / kChunksOfEach);
+  std::vector<std::byte> out(std::size_t{n_rows} * array.layout.row_bytes());
+  std::vector<std::vector<std::byte>> records;
+  const std::size_t first_sample = samples.size();
   for (std::size_t first = 0; first + n_rows <= array.n_rows; first += step) {
     std::vector<std::byte> record(record_bound(array.layout, n_rows, scheme) + kScratchPadding);
     const EncodedChunk chunk = encode_chunk(array.layout, array.rows(first, n_rows), n_rows, scheme, {},
                                             MutableBytes(record).first(record.size() - kScratchPadding));
     if (chunk.record_bytes == 0) continue;
-    std::vector<std::byte> out(std::size_t{n_rows} * array.layout.row_bytes());
-    const double ns = decode_ns(array.layout, Bytes(record).first(chunk.record_bytes), n_rows, out.data());
     const double taken = scheme.compressor == Compressor::None ? chunk.transformed_bytes : chunk.record_bytes;
-    samples.push_back({ns, static_cast<double>(out.size()), taken});
+    samples.push_back({1e18, static_cast<double>(out.size()), taken});
+    record.resize(chunk.record_bytes + kScratchPadding);
+    records.push_back(std::move(record));
+  }
+  for (int round = 0; round < kRounds; ++round) {
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      const Bytes record = Bytes(records[i]).first(records[i].size() - kScratchPadding);
+      const double begin = now_ns();
+      decode_chunk_rows(array.layout, record, {}, Verify::None, n_rows, {0, n_rows}, out.data());
+      double& ns = samples[first_sample + i].ns;
+      ns = std::min(ns, now_ns() - begin);
+    }
   }
 }
 

@@ -34,9 +34,9 @@ constexpr double kFarNs = 0.13;
 constexpr StepCost compressor_cost(Compressor compressor) {
   switch (compressor) {
     case Compressor::Lz4:
-      return {0.02, 0.47};
+      return {0.022, 0.73};
     case Compressor::Zstd:
-      return {0.037, 2.1};
+      return {0.046, 3.0};
     case Compressor::None:
       break;
   }

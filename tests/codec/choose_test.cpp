@@ -248,7 +248,7 @@ TEST(Chooser, FastKnowsThatLongChunksAreMadeSlowly) {
     EncodedChunk chunk;
     chunk.record_bytes = 100;
     chunk.transformed_bytes = n_rows * kBook.row_bytes();
-    return reading_cost(Profile::Fast, lz4, chunk, chunk.transformed_bytes, n_rows) - 247;
+    return reading_cost(Profile::Fast, lz4, chunk, chunk.transformed_bytes, n_rows) - 273;
   };
   EXPECT_NEAR(cost(1744) / (1744 * 600), 0.12, 0.01);
   EXPECT_NEAR(cost(64) / (64 * 600), 0.02, 0.01);

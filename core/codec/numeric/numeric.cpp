@@ -15,7 +15,7 @@ std::size_t encode(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, En
 
 }  // namespace
 
-constexpr StepCost kCost{0.08, 1.3};
+constexpr StepCost kCost{0.12, 1.3};
 constexpr NamedScheme kNumericSchemes[] = {{"numeric", Compressor::None, kCost},
                                            {"numeric+zstd", Compressor::Zstd, kCost}};
 
