@@ -20,12 +20,17 @@ unsigned number_bits(std::uint32_t v) noexcept {
   return kNumberBits + static_cast<unsigned>(std::bit_width(v));
 }
 
-// Codes take time to read, each and their tables: so much smaller they must be, in bits (and eighths of
-// them). So must be what is looked up.
-constexpr std::size_t kWorthOfEightCodes = 9, kWorthOfTable = 350, kWorthOfLookup = 200;
+// Codes take time to read, each and their tables: so much smaller they must be, in bits. Each of the first
+// thousand values must save a quarter more, and so much where values are looked up.
+constexpr std::size_t kWorthOfEightCodes = 9, kWorthOfTable = 100;
+
+std::size_t worth_of_first(const CodedPlan& plan) noexcept {
+  return std::min<std::size_t>(plan.values.size(), 1000) / 4;
+}
 
 bool is_worth_it(const CodedPlan& coded, const CodedPlan& packed) noexcept {
-  return coded.bits + kWorthOfTable + kWorthOfEightCodes * coded.values.size() / 8 < packed.bits;
+  return coded.bits + kWorthOfTable + worth_of_first(coded) + kWorthOfEightCodes * coded.values.size() / 8 <
+         packed.bits;
 }
 
 // n * log2(n), which entropies are sums of.
@@ -268,7 +273,7 @@ CodedPlan plan_part(const StreamPlan& stream, bool may_look_up) {
   }
   if (!may_look_up || guess_looked_up(f, sorted) >= static_cast<double>(best.bits)) return best;
   CodedPlan other = looked_up(values, f, sorted);
-  return other.bits + kWorthOfLookup < best.bits ? std::move(other) : std::move(best);
+  return other.bits + worth_of_first(other) < best.bits ? std::move(other) : std::move(best);
 }
 
 }  // namespace
