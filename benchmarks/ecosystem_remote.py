@@ -15,7 +15,7 @@ import cdd
 import cdd.remote
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from tests.ecosystem.far_server import FarServer
+from tests.ecosystem.far_server import FarProcess
 
 ROWS = 200_000
 WINDOWS = 64
@@ -26,15 +26,11 @@ def measure() -> Iterator[Goal]:
     folder = recordings()
     part = load_array(folder / "okx_ethusd_tick.npz") if folder is not None else _made()
     book = np.tile(part, (ROWS // len(part) + 1, 1, 1))[:ROWS]
-    server = FarServer()
-    try:
-        with tempfile.TemporaryDirectory() as place:
-            yield from _measure(server, book, Path(place))
-    finally:
-        server.close()
+    with tempfile.TemporaryDirectory() as place:
+        yield from _measure(book, Path(place))
 
 
-def _measure(server: FarServer, book: np.ndarray, place: Path) -> Iterator[Goal]:
+def _measure(book: np.ndarray, place: Path) -> Iterator[Goal]:
     import hashlib
 
     import obstore.store
@@ -45,18 +41,20 @@ def _measure(server: FarServer, book: np.ndarray, place: Path) -> Iterator[Goal]
 
     cdd.save(place / "b.cdd", book)
     data = (place / "b.cdd").read_bytes()
-    server.objects["b.cdd"] = data
+    objects: dict[str, bytes] = {}
+    objects["b.cdd"] = data
     e_tag = f'"{hashlib.blake2b(data, digest_size=8).hexdigest()}"'
     ranges = outlines.read_ranges(len(data), "b", lambda at, count: data[at : at + count])
-    server.objects["b.cdd.idx"] = outlines.encode(outlines.Outline(len(data), e_tag, ranges))
+    objects["b.cdd.idx"] = outlines.encode(outlines.Outline(len(data), e_tag, ranges))
     zarr.create_array(place / "b.zarr", data=book, chunks=(256, *book.shape[1:]))
     for file in (place / "b.zarr").rglob("*"):
         if file.is_file():
-            server.objects[file.relative_to(place).as_posix()] = file.read_bytes()
+            objects[file.relative_to(place).as_posix()] = file.read_bytes()
 
-    server.count()
+    server = FarProcess(objects)
+    server.ask("count")
     far = cdd.remote.open(f"{server.url}/b.cdd")
-    requests, sent = server.count()
+    requests, sent = server.ask("count")
     yield Goal("requests to open", requests, "requests", at_most=2, others={"bytes": sent})
     store = obstore.store.from_url(f"{server.url}/b.zarr", client_options={"allow_http": True})
     other = zarr.open_array(ObjectStore(store, read_only=True), mode="r")
@@ -64,12 +62,12 @@ def _measure(server: FarServer, book: np.ndarray, place: Path) -> Iterator[Goal]
     took: dict[str, float] = {}
     for _ in range(TURNS):
         for name, array in (("cdd", far), ("zarr", other)):
-            server.count()
+            server.ask("count")
             since = time.perf_counter()
             for start in starts:
                 found = array[start : start + 64]
             took[name] = min(took.get(name, 1e9), time.perf_counter() - since)
-            took[f"{name} requests"], took[f"{name} bytes"] = (n / WINDOWS for n in server.count())
+            took[f"{name} requests"], took[f"{name} bytes"] = (n / WINDOWS for n in server.ask("count"))
             assert np.array_equal(found, book[start : start + 64])
     yield Goal("requests of a window of 64 rows", took["cdd requests"], "requests", at_most=1.05,
                others={"zarr's": took["zarr requests"]})  # fmt: skip
@@ -78,18 +76,19 @@ def _measure(server: FarServer, book: np.ndarray, place: Path) -> Iterator[Goal]
     yield Goal("time of a window beside zarr 3 + obstore", ratio, "x", at_most=0.5, others=each)
     yield Goal("bytes of a window beside zarr 3 + obstore", took["cdd bytes"] / took["zarr bytes"], "x",
                at_most=0.8, others={"bytes": took["cdd bytes"], "zarr's": took["zarr bytes"]})  # fmt: skip
-    server.delay_s = 0.03
+    server.ask("delay", 0.03)
     times = []
     for seed in range(TURNS):
         some = np.random.default_rng(seed).integers(0, ROWS - 64, WINDOWS)
-        server.count()
+        server.ask("count")
         since = time.perf_counter()
         far.read_windows(some, 64)
         times.append(time.perf_counter() - since)
-    requests, sent = server.count()
+    requests, sent = server.ask("count")
     batch = {"median ms": float(np.median(times)) * 1e3, "requests": requests, "bytes": sent}
     yield Goal("64 windows at 30 ms latency", min(times) * 1e3, "ms", at_most=120, others=batch)
     far.close()
+    server.close()
 
 
 def _made() -> np.ndarray:

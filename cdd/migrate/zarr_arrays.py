@@ -51,15 +51,6 @@ def zarr_attrs(path: Path) -> dict[str, Any]:
     return plain_attrs(dict(need("zarr").open_group(store=str(path), mode="r").attrs))
 
 
-def _files_in(folder: Path) -> dict[str, tuple[int, int]]:
-    try:
-        with os.scandir(folder) as entries:
-            files = [(entry.name, entry.stat()) for entry in entries if entry.is_file()]
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-    return {name: (status.st_size, status.st_mtime_ns) for name, status in files}
-
-
 class ZarrSource(ArraySource):
     """An array of zarr in a folder."""
 
@@ -86,14 +77,16 @@ class ZarrSource(ArraySource):
         return [key for key, found in self._stamps().items() if found is None]
 
     def _stamps(self) -> dict[str, tuple[int, int] | None]:
-        """Size and time of each chunk's file; None for one that is not there. A folder is listed once."""
-        listed: dict[str, dict[str, tuple[int, int]]] = {}
+        """Size and time of each chunk's file; None for one that is not there."""
         found: dict[str, tuple[int, int] | None] = {}
+        lead = f"{self.folder}/"
         for key in self._keys():
-            folder, _, name = key.rpartition("/")
-            if folder not in listed:
-                listed[folder] = _files_in(self.folder / folder)
-            found[key] = listed[folder].get(name)
+            try:
+                status = os.stat(lead + key)  # noqa: PTH116 there are thousands
+            except (FileNotFoundError, NotADirectoryError):
+                found[key] = None
+            else:
+                found[key] = status.st_size, status.st_mtime_ns
         return found
 
     def fingerprint(self) -> str:

@@ -56,6 +56,7 @@ class FarObject:
         version: Version | None = None,
         outline: bool = True,
         long_outline: bool = False,
+        alone: bool = False,
         whole_below: int = HEAD_BYTES,
     ) -> None:
         self.wire = wire
@@ -65,6 +66,7 @@ class FarObject:
         self._cache_dir = cache_dir
         self._outline = outline
         self._long_outline = long_outline
+        self._alone = alone  # nothing else is read in the same call: one request needs no other thread
         self._head_bytes = max(whole_below, 4096)
         self._mutex = threading.Lock()
         self._parts: list[_Part] = []  # sorted by start
@@ -211,7 +213,8 @@ class FarObject:
             self._longest = max(self._longest, *(part.stop - part.start for part in parts))
             self._parts += parts
             self._parts.sort(key=lambda part: part.start)
-            self._pump()
+            if not (self._alone and len(self._parts) == 1):
+                self._pump()
 
     def _forget_unread(self) -> None:
         """Drops what came and nobody read, as a read that failed leaves it, where that is much."""
@@ -237,10 +240,8 @@ class FarObject:
                 self._send(part)
                 under_way += part.stop - part.start
 
-    def _send(self, part: _Part) -> "Future[Reply]":
-        if part.future is None:
-            part.future = self.wire.submit(self.wire.get, self.key, part.start, part.stop, self.version)
-        return part.future
+    def _send(self, part: _Part) -> None:
+        part.future = self.wire.submit(self.wire.get, self.key, part.start, part.stop, self.version)
 
     def read(self, offset: int, count: int) -> Any:
         """Bytes of the object; at the first call what opening needs, to be kept."""
@@ -250,11 +251,15 @@ class FarObject:
             return ranges
         with self._mutex:
             part = self._part_with(offset, count)
-            future = None if part is None else self._send(part)
-        if part is None or future is None:
+            is_mine = part is not None and part.future is None
+            if part is not None and part.future is None:
+                part.future = Future()
+        if part is None or part.future is None:
             return self.wire.get(self.key, offset, offset + count, self.version).data
+        if is_mine:
+            self._fetch(part, part.future)
         try:
-            data = memoryview(future.result().data)[offset - part.start : offset - part.start + count]
+            data = memoryview(part.future.result().data)[offset - part.start : offset - part.start + count]
         except BaseException:
             self._drop(part)
             raise
@@ -264,6 +269,13 @@ class FarObject:
         if is_read:
             self._drop(part)
         return data
+
+    def _fetch(self, part: _Part, future: "Future[Reply]") -> None:
+        """In this thread."""
+        try:
+            future.set_result(self.wire.get(self.key, part.start, part.stop, self.version))
+        except BaseException as error:
+            future.set_exception(error)
 
     def _part_with(self, offset: int, count: int) -> _Part | None:
         at = bisect.bisect_right(self._parts, offset, key=lambda part: part.start) - 1

@@ -119,4 +119,4 @@ def far_object(
     """The object, and the URL it was named by."""
     folder = None if cache_dir is None else Path(cache_dir)
     wire, name, url = wire_of(target, key, connections, store_options)
-    return FarObject(wire, name, gap=gap, cache_dir=folder, whole_below=whole_below), url
+    return FarObject(wire, name, gap=gap, cache_dir=folder, whole_below=whole_below, alone=True), url

@@ -5,6 +5,7 @@ told to.
 """
 
 import hashlib
+import multiprocessing
 import threading
 import time
 from collections.abc import Callable
@@ -17,6 +18,7 @@ class FarServer:
 
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
+        self._tags: dict[str, tuple[bytes, str]] = {}
         self.delay_s = 0.0
         self.requests = 0
         self.sent = 0
@@ -85,7 +87,7 @@ class FarServer:
             return None
         if data is None:
             return self._say(handler, 404)
-        e_tag = f'"{hashlib.blake2b(data, digest_size=8).hexdigest()}"'
+        e_tag = self._tag_of(key, data)
         wanted = handler.headers.get("If-Match")
         if wanted is not None and wanted.strip('"') != e_tag.strip('"'):
             return self._say(handler, 412)
@@ -123,7 +125,45 @@ class FarServer:
         handler.wfile.flush()
         return None
 
+    def _tag_of(self, key: str, data: bytes) -> str:
+        known = self._tags.get(key)
+        if known is None or known[0] is not data:
+            known = data, f'"{hashlib.blake2b(data, digest_size=8).hexdigest()}"'
+            self._tags[key] = known
+        return known[1]
+
     def _say(self, handler: BaseHTTPRequestHandler, status: int) -> None:
         handler.send_response(status)
         handler.send_header("Content-Length", "0")
         handler.end_headers()
+
+
+class FarProcess:
+    """A FarServer in a process of its own, for measuring: in one process both would wait for one another."""
+
+    def __init__(self, objects: dict[str, bytes]) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._here, there = context.Pipe()
+        self._process = context.Process(target=_serve, args=(objects, there), daemon=True)
+        self._process.start()
+        self.url: str = self._here.recv()
+
+    def ask(self, what: str, value: float = 0.0) -> Any:
+        """ "count" gives (requests, bytes sent) since the last time, "delay" sets seconds for each reply."""
+        self._here.send((what, value))
+        return self._here.recv()
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.join()
+
+
+def _serve(objects: dict[str, bytes], connection: Any) -> None:
+    server = FarServer()
+    server.objects = objects
+    connection.send(server.url)
+    while True:
+        what, value = connection.recv()
+        if what == "delay":
+            server.delay_s = value
+        connection.send(server.count())
