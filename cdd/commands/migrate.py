@@ -75,10 +75,8 @@ def _migrate(options: argparse.Namespace) -> int:
             **({} if options.into == "dataset" else {"profile": options.profile}),
         )
     except OSError as error:
-        if error.errno != errno.ENOSPC:
-            raise
-        complain(options.target, error)
-        return _FULL
+        complain(str(error.filename or options.source), error)
+        return _FULL if error.errno == errno.ENOSPC else 1
     finally:
         if bar is not None:
             bar.end()
