@@ -12,7 +12,7 @@ import numpy as np
 from arrays import load_array, recordings
 from goals import Goal
 
-ROWS = 800_000
+ROWS = 400_000
 TURNS = 2
 SLAB = 16 << 20
 RUN = """
