@@ -28,17 +28,18 @@ def test_a_folder_of_zarr_books_becomes_a_model(tmp_path: Path, monkeypatch: pyt
     windows = cdd.Windows([cdd.open(path) for path in paths], 64)
 
     assert len(windows) == 2 * 837
+    torch.manual_seed(0)
     model = torch.nn.Linear(20, 1)
     steps = torch.optim.SGD(model.parameters(), lr=0.05)
     losses = []
-    for _ in range(6):
+    for _ in range(20):
         for batch in cdd.torch.Loader(windows, 128, seed=1):
             loss = (model(batch[:, -1].flatten(1))[:, 0] - batch[:, -1, 0, 0]).square().mean()
             steps.zero_grad()
             loss.backward()
             steps.step()
             losses.append(loss.item())
-    assert np.mean(losses[-5:]) < 0.2 * np.mean(losses[:5])
+    assert np.mean(losses[-5:]) < 0.25 * np.var(books["btc"][:, 0, 0])  # what guessing the mean leaves
     number = 837 + 5
     member, row = windows.where(number)
     assert np.array_equal(windows[number], books["doge"][5:69])
