@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cdd._cdd import CsvWhere
 
 ALL_TYPES = (1 << len(TYPES)) - 1
-WINDOW_BYTES = 16 << 20
+WINDOW_BYTES = 8 << 20
 
 
 def start(header: bool) -> CsvWhere:
