@@ -1,4 +1,5 @@
-// The memory of a writer: planes of one size, in a free list. All of it is taken when the list is made.
+// The memory of a writer: how much of it there is, decided before any is taken; planes of one size, in a free
+// list, all taken when the list is made.
 #pragma once
 
 #include <condition_variable>
@@ -8,7 +9,24 @@
 #include <mutex>
 #include <vector>
 
+#include "core/tiles/tile_codec.h"
+#include "core/tiles/tiling.h"
+
 namespace cdd::tiles {
+
+struct MemoryPlan {
+  std::size_t planes = 0;
+  std::size_t layers = 0;         // of which the tables are kept
+  std::uint64_t plane_bytes = 0;  // of all planes
+  std::uint64_t other_bytes = 0;  // tables, and what `threads` threads keep to encode
+
+  std::uint64_t bytes() const noexcept { return plane_bytes + other_bytes; }
+
+  // `memory_bytes` 0: planes of 1.25 layers, and of at least a layer and a slab. Throws InvalidArgument that
+  // says how much is needed where it is less than that.
+  static MemoryPlan make(const Tiling& tiling, const TileCodec& codec, std::uint64_t memory_bytes,
+                         unsigned threads);
+};
 
 class Planes {
  public:

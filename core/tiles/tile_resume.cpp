@@ -8,7 +8,6 @@
 
 #include "core/simd/crc32c.h"
 #include "core/threads/for_each.h"
-#include "core/tiles/memory_plan.h"
 #include "core/tiles/tile_writer.h"
 
 namespace cdd::tiles {

@@ -7,7 +7,6 @@
 #include "core/simd/crc32c.h"
 #include "core/threads/for_each.h"
 #include "core/tiles/failures.h"
-#include "core/tiles/memory_plan.h"
 
 namespace cdd::tiles {
 namespace {
