@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import logging
 import os
 import signal
 import sys
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cdd import feeds
 from cdd.commands.terminal import Commands
+
+if TYPE_CHECKING:
+    from cdd import feeds
 
 _LOGIN = ("OKX_API_KEY", "OKX_API_SECRET", "OKX_API_PASSPHRASE")
 
@@ -26,7 +27,7 @@ def add(commands: Commands) -> None:
     )
     record.add_argument("file", metavar="FOLDER")
     record.add_argument("symbols", nargs="+", metavar="SYMBOL", help="BTC-USDT, ETH-USDT-SWAP, ...")
-    record.add_argument("--channel", choices=tuple(feeds.CHANNELS), default="books")
+    record.add_argument("--channel", default="books", help="books5, bbo-tbt, ... (default: books)")
     record.add_argument("--levels", type=int, default=25, metavar="N", help="a side (default: 25)")
     record.add_argument("--every", metavar="TIME", help="at most one row in each: 100ms, 1s (default: all)")
     record.add_argument("--roll", default="1D", metavar="TIME", help="after which files end (default: 1D)")
@@ -38,6 +39,10 @@ def add(commands: Commands) -> None:
 
 
 def _record(options: argparse.Namespace) -> int:
+    import asyncio  # both take longer to import than most commands run
+
+    from cdd import feeds
+
     level = logging.ERROR if options.quiet else logging.INFO
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(message)s")
     logging.getLogger("cdd.feeds").setLevel(level)
@@ -61,6 +66,10 @@ def _record(options: argparse.Namespace) -> int:
 
 
 async def _until_told(folder: str, symbols: list[str], given: dict[str, Any]) -> feeds.Report:
+    import asyncio
+
+    from cdd import feeds
+
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         with suppress(NotImplementedError, RuntimeError):  # Windows has no such handlers: KeyboardInterrupt
