@@ -143,17 +143,16 @@ def _snapshot_at(repository: Any, branch: str, time: datetime) -> str:
 def commit(session: Any, message: str) -> str:
     """The new snapshot's id. What other commits changed elsewhere is merged; ConflictError for the rest."""
     library = icechunk()
+    paths: tuple[str, ...] = ()
     try:
         return str(session.commit(message, rebase_with=library.ConflictDetector()))
     except library.RebaseFailedError as error:
         paths = tuple(sorted({str(conflict.path) for conflict in error.conflicts}))
-        raise ConflictError(
-            f"another commit to the branch {session.branch!r} came first and changed the same: "
-            f"{', '.join(paths)}",
-            paths,
-        ) from error
+        text = f"came first and changed the same: {', '.join(paths)}"
     except library.ConflictError as error:
-        raise ConflictError(f"another commit to the branch {session.branch!r} came first: {error}") from error
+        text = f"came first: {error}"
+    # Not from theirs, which cannot be pickled: where distributed is imported, causes are pickled, too.
+    raise ConflictError(f"another commit to the branch {session.branch!r} {text}", paths)
 
 
 def lock_path(where: Any) -> str | None:
