@@ -48,7 +48,7 @@ def size(name: str, value: Any, least: int, most: int) -> int:
 
 
 def without_zone(time: Any) -> Any:
-    """A time that has a zone, a datetime or ISO 8601 text, as one of UTC without a zone: NumPy warns of zones.
+    """A time with a zone, a datetime or ISO 8601 text, as one of UTC without a zone: NumPy warns of zones.
 
     Whatever else it is stays as it is.
     """

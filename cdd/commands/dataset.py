@@ -20,7 +20,7 @@ def add(commands: Commands) -> None:
     expire = commands.add(
         "expire", _expire, "Lets go of old versions of a dataset; prune deletes their files."
     )
-    prune = commands.add("prune", _prune, "Deletes what only expired versions of a dataset needed, or no logical array names.")
+    prune = commands.add("prune", _prune, "Deletes files that only expired versions needed, or none names.")
     for one in (versions, tag, expire):
         one.add_argument("file", metavar="DATASET")
     prune.add_argument("file", metavar="DATASET", help="or a JSON manifest, a repository, a zarr store")
