@@ -159,9 +159,9 @@ def _show_stats(path: str, options: argparse.Namespace) -> bool:
     lines = [[_short(values.get(name)) for name in names] for values in told]
     widths = [max(14, *(len(line[i]) for line in lines)) for i in range(len(names))] if lines else [14] * 7
     rows = [("feature", *names), *((str(number), *cells) for number, cells in enumerate(lines))]
-    for number, *cells in rows:
+    for label, *cells in rows:
         padded = (cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
-        print(f"  {number:<8} {' '.join(padded)}")
+        print(f"  {label:<8} {' '.join(padded)}")
     return True
 
 
