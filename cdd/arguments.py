@@ -6,6 +6,7 @@ Which values go together, and what a name may be, is said where they are used.
 import operator
 import os
 import re
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy.typing as npt
 from cdd.dtypes import DType, named
 
 _MAX_DIM = 1 << 31
+_ZONED = re.compile(r"(?P<local>[^T ]+[T ].+?)(Z|(?P<sign>[+-])(?P<hours>\d\d)(:?(?P<minutes>\d\d))?)")
 
 
 def shown(value: Any) -> str:
@@ -43,6 +45,22 @@ def size(name: str, value: Any, least: int, most: int) -> int:
     if not least <= number <= most:
         raise ValueError(f"{name} is {number}, {least} to {most} are allowed")
     return number
+
+
+def without_zone(time: Any) -> Any:
+    """A time with a zone, a datetime or ISO 8601 text, as one of UTC without a zone: NumPy warns of zones.
+
+    Whatever else it is stays as it is.
+    """
+    if isinstance(time, datetime) and time.tzinfo is not None:
+        return time.astimezone(UTC).replace(tzinfo=None)
+    found = _ZONED.fullmatch(time) if isinstance(time, str) else None
+    if found is None:
+        return time
+    hours, minutes = int(found["hours"] or 0), int(found["minutes"] or 0)
+    east = np.timedelta64(60 * hours + minutes, "m")
+    local = np.datetime64(found["local"])
+    return local + east if found["sign"] == "-" else local - east
 
 
 def flag(name: str, value: Any) -> bool:

@@ -156,9 +156,12 @@ def _show_stats(path: str, options: argparse.Namespace) -> bool:
         return True
     print(f"{path}: shape {shape}, {dtype}")
     names = ("items", "nan", "min", "max", "mean", "std", "zeros")
-    print(f"  {'feature':<8}" + "".join(f"{name:>15}" for name in names))
-    for number, values in enumerate(told):
-        print(f"  {number:<8}" + "".join(f"{_short(values.get(name)):>15}" for name in names))
+    lines = [[_short(values.get(name)) for name in names] for values in told]
+    widths = [max(14, *(len(line[i]) for line in lines)) for i in range(len(names))] if lines else [14] * 7
+    rows = [("feature", *names), *((str(number), *cells) for number, cells in enumerate(lines))]
+    for label, *cells in rows:
+        padded = (cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
+        print(f"  {label:<8} {' '.join(padded)}")
     return True
 
 

@@ -20,16 +20,17 @@ def add(commands: Commands) -> None:
     expire = commands.add(
         "expire", _expire, "Lets go of old versions of a dataset; prune deletes their files."
     )
-    prune = commands.add("prune", _prune, "Deletes files that only expired versions of a dataset needed.")
-    for one in (versions, tag, expire, prune):
+    prune = commands.add("prune", _prune, "Deletes files that only expired versions needed, or none names.")
+    for one in (versions, tag, expire):
         one.add_argument("file", metavar="DATASET")
+    prune.add_argument("file", metavar="DATASET", help="or a JSON manifest, a repository, a zarr store")
     versions.add_argument("--last", type=natural, default=20, metavar="N", help="how many (default: 20)")
     tag.add_argument("name", metavar="NAME")
     tag.add_argument("--version", type=natural, metavar="N", help="(default: the newest)")
     tag.add_argument("--delete", action="store_true", help="take the name away")
     expire.add_argument("--keep", type=natural, metavar="N", help="versions to keep")
     expire.add_argument("--older-than", metavar="AGE", help='such as "30D" or "6h": younger ones are kept')
-    prune.add_argument("--orphans", action="store_true", help="also what killed writers left behind")
+    prune.add_argument("--orphans", action="store_true", help="of a dataset also what killed writers left")
 
 
 def _versions(options: argparse.Namespace) -> int:
@@ -69,6 +70,11 @@ def _expire(options: argparse.Namespace) -> int:
 def _prune(options: argparse.Namespace) -> int:
     from cdd import dataset
 
+    if not is_dataset(options.file):
+        from cdd.commands import logical
+
+        if logical.is_logical(options.file):
+            return logical.prune(options.file)
     print(dataset.prune(options.file, orphans=options.orphans))
     return 0
 

@@ -99,3 +99,14 @@ def verify_one(path: str, options: argparse.Namespace) -> bool:
             print(report)
         good = good and report.ok
     return good
+
+
+def prune(path: str) -> int:
+    """prune: deletes what no manifest names, and says what it was."""
+    if not Path(path).is_file() and not logical.names(path):
+        raise logical.LogicalError(f"{path!r} holds no logical array")
+    gone = logical.prune(path)
+    for name in gone:
+        print(f"{path}: {name} deleted")
+    print(f"{path}: {len(gone):,} arrays and files deleted that no manifest named")
+    return 0

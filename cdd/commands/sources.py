@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 import cdd
+from cdd.arguments import without_zone
 from cdd.commands import tiles
 from cdd.commands.dataset import is_dataset
 from cdd.commands.terminal import ArgumentError
@@ -175,5 +176,5 @@ def _parsed_time(text: str, dtype: np.dtype[Any]) -> Any:
     if dtype.kind == "M":
         if re.fullmatch(r"-?\d+", text):
             return np.array(int(text), np.int64).view(dtype)[()]
-        return np.datetime64(text.removesuffix("Z"))
+        return np.datetime64(without_zone(text))
     return float(text) if dtype.kind == "f" else int(text)

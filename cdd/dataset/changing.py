@@ -99,7 +99,8 @@ class ChangingColumn:
         return one
 
     def __setitem__(self, key: Any, values: npt.ArrayLike) -> None:
-        """Replaces rows; values are broadcast, and must be the column's dtype, exactly.
+        """Replaces rows; values are broadcast. The column's dtype must hold them exactly, but Python's floats
+        are rounded.
 
         Raises IndexError for rows that are not there, ValueError for values that do not fit, and OrderError
         for times of the clock that would not be in order with their neighbours.

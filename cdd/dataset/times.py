@@ -39,12 +39,15 @@ def between(column: ArrayRows, start: Any, stop: Any) -> slice:
 
 def _ticks(clock: DType, time: Any, up: bool) -> Array:
     """Times as items of the clock; of those between two of its ticks the later one, or the earlier."""
-    given = np.asarray(time)
+    given = np.asarray(arguments.without_zone(time))
     if clock.kind != "M":
         return exact_items(given, clock)
     if given.dtype.kind != "M":
         if given.dtype.kind in "iuf":
             raise TypeError(f"the clock is {clock}: {arguments.shown(time)} is no time")
+        if given.dtype.kind in "OU" and given.ndim:
+            items = [np.datetime64(arguments.without_zone(item)) for item in given.ravel().tolist()]
+            given = np.array(items, "M8").reshape(given.shape)
         given = given.astype("datetime64")
     if not _is_finer(given.dtype, clock):
         return exact_items(given, clock)

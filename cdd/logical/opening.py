@@ -44,7 +44,7 @@ def open(
     name is the array's within a repository or store; it may be left out where there is one only.
 
     branch="main", tag, snapshot   the version of a repository
-    as_of       the branch's version at a time (a datetime)
+    as_of       the branch's version at a time: a datetime, of this machine's time zone where it names none
     members     arrays for members of kind "named", by name: NumPy's, or any with shape, dtype and []
     allow       directories and URLs below which paths in the manifest may be opened. Without it only zarr
                 arrays of the same group are, and files of the folder beside it that is named as it is, with

@@ -66,7 +66,8 @@ def open_group(store: Any, name: str, mode: str = "r") -> Any:
     try:
         return library.open_group(store, path=name, mode=mode)
     except library.errors.BaseZarrError as error:
-        raise LogicalError(f"no zarr group {name!r} in {store}: {error}") from error
+        place = "the repository" if hasattr(store, "session") else store
+        raise LogicalError(f"no logical array {name!r} in {place}: no zarr group of this path") from error
 
 
 def manifest_of(group: Any) -> Any:

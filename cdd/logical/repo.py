@@ -119,7 +119,7 @@ def reading_session(repository: Any, version: Version) -> Any:
         return repository.readonly_session(snapshot_id=_snapshot_at(repository, branch, version.as_of))
     except (library.IcechunkError, ValueError) as error:
         wanted = version.tag or version.snapshot or version.branch or "main"
-        raise LogicalError(f"no version {wanted!r} in the repository: {error}") from error
+        raise LogicalError(f"no version {wanted!r} in the repository: {_first_line(error)}") from error
 
 
 def writing_session(repository: Any, branch: str) -> Any:
@@ -128,7 +128,12 @@ def writing_session(repository: Any, branch: str) -> Any:
     try:
         return repository.writable_session(branch)
     except (library.IcechunkError, ValueError) as error:
-        raise LogicalError(f"no branch {branch!r} in the repository: {error}") from error
+        raise LogicalError(f"no branch {branch!r} in the repository: {_first_line(error)}") from error
+
+
+def _first_line(error: Exception) -> str:
+    """What icechunk says, without the places in its sources that it lists below."""
+    return str(error).strip().partition("\n")[0].removeprefix("x ").strip()
 
 
 def _snapshot_at(repository: Any, branch: str, time: datetime) -> str:

@@ -88,8 +88,13 @@ def test_stats(path: Path, tmp_path: Path) -> None:
     cdd.save(tmp_path / "i.cdd", big)
     (feature,) = json.loads(well("stats", "--json", tmp_path / "i.cdd"))["features"]
     assert (feature["min"], feature["max"]) == (-(2**63), 2**63 - 1)
-    text = well("stats", path, tmp_path / "t.cdd", tmp_path / "i.cdd").decode()
-    assert text.count("feature") == 3
+    cdd.save(tmp_path / "n.cdd", np.array(["2024-01-02", "2024-01-01"], "datetime64[ns]"))
+    text = well("stats", path, tmp_path / "t.cdd", tmp_path / "i.cdd", tmp_path / "n.cdd").decode()
+    assert text.count("feature") == 4
+    assert text.splitlines()[-1].split()[:5] == [
+        *("0", "2", "0", "2024-01-01T00:00:00.000000000", "2024-01-02T00:00:00.000000000")
+    ]
+    assert len(text.splitlines()[-1]) == len(text.splitlines()[-2])
 
 
 def test_stats_of_large_numbers_keep_their_deviation(tmp_path: Path) -> None:

@@ -180,6 +180,8 @@ def test_rows_by_time(path: Path, tmp_path: Path) -> None:
     ten, thirty = "2024-03-01T10:00:10Z", "2024-03-01T10:00:30"
     given = "--from", ten, "--to", thirty, "--as", "raw"
     assert well("read", path, "--time", tmp_path / "t.cdd", *given) == wanted
+    east = "--from", "2024-03-01T15:30:10+05:30", *given[2:]
+    assert well("read", path, "--time", tmp_path / "t.cdd", *east) == wanted
     assert "--time TIMES" in fails(2, "read", path, *given)
     assert "one item a row" in fails(2, "read", tmp_path / "t.cdd", "--time", path, *given)
     cdd.save(tmp_path / "few.cdd", times[:9])

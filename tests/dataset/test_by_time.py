@@ -1,6 +1,7 @@
 """As-of joins and windows joined by time, against what they are defined as, NumPy, pandas and polars."""
 
 import os
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -240,3 +241,30 @@ def test_each_column_has_starts_of_its_own(long: tuple[datasets.Dataset, np.ndar
     assert np.array_equal(outs[1], rows)
     assert np.array_equal(outs[2], left[rows])
     assert np.array_equal(outs[3][:, 0], left[single])
+
+
+@pytest.mark.filterwarnings("error")
+def test_times_with_a_zone_are_of_utc() -> None:
+    """Datetimes and ISO texts; NumPy alone would warn of each."""
+    place = datasets.MemoryDirectory()
+    first = np.datetime64("2024-05-01T22:00:00.000", "ms")
+    with datasets.open(place, "w") as w:
+        w.append(time=first + np.arange(4) * np.timedelta64(30, "m"), n=np.arange(4))
+        version = w.commit()
+    ds = datasets.open(place)
+    utc = datetime(2024, 5, 1, 22, 30, tzinfo=UTC)
+    east = utc.astimezone(timezone(timedelta(hours=5, minutes=30)))
+    west = utc.astimezone(timezone(-timedelta(hours=7)))
+    texts = [one.isoformat() for one in (utc, east, west)] + ["2024-05-01 22:30Z", "2024-05-02T04:00+0530"]
+    for time in (utc, east, west, utc.replace(tzinfo=None), *texts, "2024-05-01T15:30-07"):
+        assert ds.at(time) == 1, time
+        assert ds.between(time, None) == slice(1, 4), time
+    assert ds.at([east, utc + timedelta(hours=1)]).tolist() == [1, 3]
+    assert ds.at(texts).tolist() == [1] * 5
+    soon = version.time.astype("M8[us]").astype(object) + timedelta(seconds=1)
+    soon = soon.replace(tzinfo=UTC).astimezone(timezone(timedelta(hours=9)))
+    assert datasets.open(place, as_of=soon).version.number == version.number
+    with pytest.raises(datasets.VersionNotFoundError, match="as old as"):
+        datasets.open(place, as_of=soon - timedelta(hours=1))
+    with pytest.raises(datasets.VersionNotFoundError, match="texts are tags"):
+        datasets.open(place, as_of="2024-05-01")

@@ -5,8 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import cdd
 from cdd import logical
 from cdd.commands import main
 from tests.logical.files import BOOKS, of_file
@@ -49,10 +51,24 @@ def test_info_and_verify_of_repositories_and_stores(
         assert main(["verify", str(where), "--name", "one"]) == 0
         assert "one: all is well" in capsys.readouterr().out
         assert logical.names(where) == ["deep/two", "one"]
+        with logical.transaction(where) as t:
+            t["one"].replace(0, codec="cdd")
+        members = where.with_name(where.name + ".members")
+        cdd.save(members / "m00.cdd", BOOKS[:5])
+        assert main(["prune", str(where)]) == 0
+        assert f"{members / 'm00.cdd'} deleted" in capsys.readouterr().out
+        assert len(list(members.iterdir())) == 1
+        assert np.array_equal(logical.open(where, "one")[:], BOOKS[:100])
+        with pytest.raises(logical.LogicalError, match="no logical array 'none' in"):
+            logical.open(where, "none")
     assert main(["verify", str(tmp_path / "repo"), "--tag", "none"]) == 1
-    assert "no version 'none'" in capsys.readouterr().err
-    assert main(["info", str(zarr.create_group(tmp_path / "empty").store.root)]) == 1
-    assert "holds no logical array" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "no version 'none'" in said
+    assert "not found" in said
+    assert "icechunk/src" not in said
+    for command in ("info", "prune"):
+        assert main([command, str(zarr.create_group(tmp_path / command).store.root)]) == 1
+        assert "holds no logical array" in capsys.readouterr().err
 
 
 def test_the_example_runs() -> None:

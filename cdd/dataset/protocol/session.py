@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cdd import _cdd
+from cdd import _cdd, arguments
 from cdd.dataset.protocol import extents as ex
 from cdd.dataset.protocol import log as logs
 from cdd.dataset.protocol import manifest as manifests
@@ -97,7 +97,7 @@ class Session:
     def _number_of(self, as_of: AsOf, head: State) -> int:
         if isinstance(as_of, str):
             if as_of not in head.tags:
-                raise VersionNotFoundError(f"{self.directory.name} has no tag {as_of!r}")
+                raise VersionNotFoundError(f"{self.directory.name} has no tag {as_of!r}: texts are tags")
             return head.tags[as_of]
         if hasattr(as_of, "__index__") and not hasattr(as_of, "dtype"):
             return int(as_of.__index__())
@@ -255,7 +255,7 @@ def _nanoseconds(time_of: Any) -> int:
     import numpy as np
 
     try:
-        when = np.datetime64(time_of)
+        when = np.datetime64(arguments.without_zone(time_of))
         number = int(when.astype("datetime64[ns]").astype(np.int64))
     except (TypeError, ValueError):
         raise TypeError(
