@@ -294,6 +294,43 @@ def compare_rows(opened: Any, against: Any, member: Member) -> None:
             )
 
 
+def completing(array: Array, rows: Any) -> tuple[int, Member | None]:
+    """How many of the rows lengthen the last member, up to the grid, and that member."""
+    end, unit = array.shape[0], array.manifest.grid[0]
+    missing = min(-end % unit, int(rows.shape[0]))
+    last = [region for region in array.regions if region.hi[0] == end]
+    if missing == 0 or len(last) != 1 or last[0].lo[1:] != (0,) * (array.ndim - 1):
+        return 0, None
+    region = last[0]
+    (number,) = (n for n, member in enumerate(array.manifest.members) if member.name == region.member)
+    member = array.manifest.members[number]
+    sharing = sum(other.member == member.name for other in array.regions)
+    within = region.at[0] + end - region.lo[0]
+    if (
+        region.hi[1:] != array.shape[1:]
+        or member.kind != "zarr"
+        or member.read_only
+        or sharing > 1
+        or within != member.shape[0]
+    ):
+        return 0, None
+    # One that was there before may have grown since: those rows are not ours. One that transactions made has
+    # more rows after one that was given up.
+    opened = array._reading.source(number).array
+    is_own = member.path == member.name
+    return (missing, member) if is_own or opened.shape[0] == within else (0, None)
+
+
+def lengthened(array: Array, member: Member, rows: Any, missing: int) -> Member:
+    """The zarr member with the first rows of these at its end."""
+    shape = (member.shape[0] + missing, *member.shape[1:])
+    block = np.asarray(rows[:missing]).astype(array.dtype, copy=False)
+    opened = array._reading.source(array.manifest.members.index(member)).array
+    opened.resize(shape)
+    opened[member.shape[0] :] = block
+    return replaced(member, shape=shape)
+
+
 def grown_member(array: Array, member: Member, rows: int | None) -> Member:
     """The member at the array's end with the rows that were appended to it since, up to `rows` of its own."""
     if member.kind in ("zarr", "named"):

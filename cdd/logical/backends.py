@@ -33,6 +33,7 @@ class Backend(Protocol):
 
     trust: Trust
     keeps_versions: bool  # whether older versions still name members that this commit does not
+    is_partly_seen: bool  # whether readers see some of a commit that failed
 
     def names(self) -> list[str]: ...
     def load(self, name: str) -> Any: ...
@@ -71,7 +72,10 @@ class Underway:
         self._members.clear()
 
     def discard(self) -> None:
-        """Deletes what was made: it would be in nobody's way, and prune() would delete it."""
+        """Deletes what was made: it would be in nobody's way, and prune() would delete it. But what a
+        manifest may name by now stays."""
+        if self.backend.is_partly_seen:
+            return
         for file in self._files:
             with suppress(OSError):
                 Path(file).unlink()
@@ -147,6 +151,7 @@ class JsonBackend:
     """One array in a JSON file; its name is the file's, without the suffix."""
 
     keeps_versions = False
+    is_partly_seen = False
 
     def __init__(self, path: str, create: bool, trust: Trust, lock: Any) -> None:
         self.path, self.trust = path, trust
@@ -227,7 +232,6 @@ class _Groups:
         self._group(name).update_attributes({ATTRIBUTE: raw})
 
     def remove(self, name: str) -> None:
-        self.load(name)
         parent, _, last = self._path(name).rpartition("/")
         del open_group(self._store, parent, "r+")[last]
 
@@ -236,6 +240,7 @@ class RepoBackend(_Groups):
     """A session of an icechunk repository."""
 
     keeps_versions = True
+    is_partly_seen = False
 
     def __init__(
         self, where: Any, path: str | None, branch: str, trust: Trust, lock: Any, create: bool = False
@@ -281,13 +286,34 @@ class StoreBackend(_Groups):
         trust = Trust.of(home and members_folder(home), allow)
         super().__init__(group.store, group.path, trust, False)
         self._waiting: dict[str, Any] = {}
+        self._removed: set[str] = set()
+        self.is_partly_seen = False
+
+    def names(self) -> list[str]:
+        return [name for name in super().names() if name not in self._removed]
+
+    def load(self, name: str) -> Any:
+        if name in self._removed:
+            raise LogicalError(f"{name!r} was removed in this transaction")
+        return super().load(name)
+
+    def create(self, name: str) -> None:
+        super().create(name)
+        self._removed.discard(name)
 
     def store(self, name: str, raw: Any) -> None:
         self._waiting[name] = raw
 
+    def remove(self, name: str) -> None:
+        self._removed.add(name)
+
     def commit(self, message: str) -> None:
         for name, raw in self._waiting.items():
             super().store(name, raw)
+            self.is_partly_seen = True
+        for name in self._removed:
+            super().remove(name)
+            self.is_partly_seen = True
 
     def close(self) -> None:
         self._held.close()

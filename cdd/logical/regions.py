@@ -10,6 +10,7 @@ pick and a region have in common is a run of the pick: each region's part of a r
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -137,3 +138,15 @@ class Layout:
             number = int(part.flat[0])
             return (number,) if number >= 0 else ()
         return [number for number in np.unique(part).tolist() if number >= 0]
+
+
+def cut_within_chunks(layout: Layout, numbers: list[int], array: Any) -> bool:
+    """Whether one of these regions of a zarr array begins or ends within a chunk of it."""
+    chunks = array.shards or array.chunks
+    for number in numbers:
+        sizes = zip(layout.lo[number], layout.hi[number], layout.at[number], strict=True)
+        for dim, (lo, hi, at) in enumerate(sizes):
+            end = at + hi - lo
+            if at % chunks[dim] or (end % chunks[dim] and end != array.shape[dim]):
+                return True
+    return False

@@ -77,6 +77,7 @@ class Transaction:
         )
         self._message = message
         self._underway: Underway | None = None
+        self._was_used = False
         self._arrays: dict[str, WritableArray] = {}
         self.version: str | None = None
         """The snapshot that the commit made, in a repository."""
@@ -88,9 +89,10 @@ class Transaction:
         return self._underway
 
     def __enter__(self) -> Self:
-        if self._underway is not None or self.version is not None:
+        if self._was_used:
             raise ValueError("a transaction is used once")
         self._underway = Underway(backend_of(*self._how))
+        self._was_used = True
         return self
 
     def __exit__(
@@ -181,10 +183,12 @@ class Transaction:
 
     def remove(self, name: str) -> None:
         """Removes an array and the members in its group. Older versions of a repository keep it."""
-        array = self._arrays.pop(name, None)
-        self._running.backend.remove(name)
-        if array is not None:
-            array.close()
+        backend = self._running.backend
+        if name not in self._arrays:
+            backend.load(arguments.text("name", name))  # raises where there is none
+        backend.remove(name)
+        if name in self._arrays:
+            self._arrays.pop(name).close()
 
 
 def default_chunks(shape: tuple[int, ...], itemsize: int, grid: tuple[int, ...]) -> tuple[int, ...]:

@@ -25,6 +25,7 @@ from cdd.logical.errors import (
 from cdd.logical.manifest import Manifest, Member, Region
 from cdd.logical.members import ZarrSource
 from cdd.logical.plan import Piece, Reading
+from cdd.logical.regions import cut_within_chunks
 from cdd.logical.virtual import virtual_members
 
 
@@ -123,21 +124,11 @@ class WritableArray(Array):
                 )
 
     def _shares_chunks(self, owner: int) -> bool:
-        """Whether regions of a member are cut within its chunks: of two writers one could lose its values."""
-        layout = self._reading.layout
-        numbers = [number for number, other in enumerate(layout.owner) if other == owner]
-        if len(numbers) < 2:
-            return False
-        source = self._reading.source(owner)
-        chunks = source.array.shards or source.array.chunks
-        for number in numbers:
-            sizes = zip(layout.lo[number], layout.hi[number], layout.at[number], strict=True)
-            for dim, (lo, hi, at) in enumerate(sizes):
-                end = at + hi - lo
-                is_end = end == source.array.shape[dim]
-                if at % chunks[dim] or (end % chunks[dim] and not is_end):
-                    return True
-        return False
+        """Whether regions of a zarr array are cut within its chunks: of two writers one could lose its values.
+        Two members may be the same array."""
+        members, layout = self.manifest.members, self._reading.layout
+        same = [n for n, other in enumerate(layout.owner) if members[other].path == members[owner].path]
+        return len(same) > 1 and cut_within_chunks(layout, same, self._reading.source(owner).array)
 
     # ------------------------------------------------------------ regions
 
@@ -155,13 +146,18 @@ class WritableArray(Array):
         first, if that is a zarr array that this region ends; else AlignmentError. Rows must cast by
         "same_kind", else TypeError.
         """
+        self._check_under_way()
         source = adding.rows_of(rows, self.shape, self.dtype)
-        done = self._complete(source)
-        if done == source.shape[0]:
-            return
-        self._check_end()
-        member = adding.new_member(self, self._underway, source, done, codec, **how)
-        self._add_rows(member, 0, source.shape[0] - done)
+        missing, last = adding.completing(self, source)
+        more = int(source.shape[0]) - missing
+        if more:  # first: where it fails, nothing was appended
+            if not missing:
+                self._check_end()
+            member = adding.new_member(self, self._underway, source, missing, codec, **how)
+        if last is not None:
+            self._put(last, adding.lengthened(self, last, source, missing), missing)
+        if more:
+            self._add_rows(member, 0, more)
 
     def _check_end(self) -> None:
         end, unit = self.shape[0], self.manifest.grid[0]
@@ -170,31 +166,6 @@ class WritableArray(Array):
                 f"the array ends at {end}, which is no multiple of grid {unit}, and its last member cannot "
                 "be lengthened: replace() makes it one that can"
             )
-
-    def _complete(self, rows: Any) -> int:
-        """Lengthens the last member up to the grid; returns how many rows that took."""
-        end, unit = self.shape[0], self.manifest.grid[0]
-        missing = min(-end % unit, int(rows.shape[0]))
-        last = [region for region in self.regions if region.hi[0] == end]
-        if missing == 0 or len(last) != 1 or last[0].lo[1:] != (0,) * (self.ndim - 1):
-            return 0
-        region = last[0]
-        member = self._member(region.member)
-        sharing = sum(other.member == member.name for other in self.regions)
-        within = region.at[0] + end - region.lo[0]
-        if (
-            region.hi[1:] != self.shape[1:]
-            or member.kind != "zarr"
-            or member.read_only
-            or sharing > 1
-            or within != member.shape[0]
-        ):
-            return 0
-        array = self._reading.source(self.manifest.members.index(member)).array
-        array.resize((within + missing, *array.shape[1:]))
-        array[within:] = np.asarray(rows[:missing]).astype(self.dtype, copy=False)
-        self._put(member, replaced(member, shape=(within + missing, *member.shape[1:])), missing)
-        return missing
 
     def append_virtual(
         self, path: str | os.PathLike[str], rows: int | None = None, offset: int | None = None
@@ -214,6 +185,7 @@ class WritableArray(Array):
 
     def prepare(self, rows: Any, codec: Any = None, **how: Unpack[Storing]) -> Member:
         """The first half of an append in two commits: writes the member, which no manifest names yet."""
+        self._check_under_way()
         source = adding.rows_of(rows, self.shape, self.dtype)
         member = adding.new_member(self, self._underway, source, 0, codec, **how)
         self._underway.keep()
@@ -246,6 +218,7 @@ class WritableArray(Array):
         A path below the folder of the repository, store or JSON file is kept relative to it, another one as
         it is: only with allow=. Raises AlignmentError where the array's end is not on the grid.
         """
+        self._check_under_way()
         made, opened, places = adding.existing_member(self, member, column, name)
         available = int(opened.shape[0]) - arguments.size("start", start, 0, int(opened.shape[0]))
         count = available if rows is None else arguments.size("rows", rows, 0, available)
@@ -275,6 +248,7 @@ class WritableArray(Array):
         **how: Unpack[Storing],
     ) -> None:
         """Adds a region for a box that no region holds: for arrays with a fill value. Options as append()."""
+        self._check_under_way()
         source = adding.rows_of(values, None, self.dtype, self.ndim)
         begin = tuple(arguments.index("lo", number) for number in lo)
         hi = tuple(a + size for a, size in zip(begin, source.shape, strict=True))
@@ -328,6 +302,7 @@ class WritableArray(Array):
 
         Older versions keep what they show. ReadOnlyMemberError for kinds that do not grow by themselves.
         """
+        self._check_under_way()
         end = self.shape[0]
         last = [region for region in self.regions if region.hi[0] == end and end]
         if len(last) != 1 or (member is not None and last[0].member != member):
@@ -348,14 +323,16 @@ class WritableArray(Array):
         They are compared with the digests of the manifest, or with `against`: an array with the same rows, a
         cdd.Reader of a copy say. MemberError where a row differs, or is not there, or nothing tells.
         """
+        self._check_under_way()
         old = self._member(member)
         self._put(old, adding.repinned(self, old, against), 0)
 
     # ------------------------------------------------------------ inside
 
     def _check_under_way(self) -> None:
-        """ValueError once the transaction's block is left."""
+        """ValueError once the transaction's block is left, or the array removed."""
         _ = self._underway.backend
+        self._open_reading()
 
     def _member(self, name: str) -> Member:
         for member in self.manifest.members:
@@ -375,6 +352,7 @@ class WritableArray(Array):
         self._change(self.manifest.with_regions(regions, members, shape=shape))
 
     def _find(self, region: Any) -> tuple[int, Region]:
+        self._check_under_way()
         regions = self.regions
         if isinstance(region, Region):
             if region not in regions:
@@ -391,6 +369,7 @@ class WritableArray(Array):
         gone = [member for member in members if member.name not in used]
         kept = tuple(member for member in members if member.name in used)
         self._change(self.manifest.with_regions(regions, kept, **changes))
-        for member in gone:
-            if member.kind == "zarr" and self._underway.backend.keeps_versions:
-                del self._reading.places.group[member.path]
+        if self._underway.backend.keeps_versions:
+            needed = {member.path for member in kept}  # two members may be the same array
+            for path in {member.path for member in gone if member.kind == "zarr"} - needed:
+                del self._reading.places.group[path]
