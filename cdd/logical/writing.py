@@ -1,7 +1,6 @@
 """WritableArray: a logical array within a transaction. Nothing of it is seen by readers before the commit."""
 
 import os
-from dataclasses import replace as replaced
 from typing import Any, Unpack
 
 import numpy as np
@@ -124,8 +123,8 @@ class WritableArray(Array):
                 )
 
     def _shares_chunks(self, owner: int) -> bool:
-        """Whether regions of a zarr array are cut within its chunks: of two writers one could lose its values.
-        Two members may be the same array."""
+        """Whether regions of a zarr array, of one member or more, are cut within its chunks: of two writers
+        one could lose its values."""
         members, layout = self.manifest.members, self._reading.layout
         same = [n for n, other in enumerate(layout.owner) if members[other].path == members[owner].path]
         return len(same) > 1 and cut_within_chunks(layout, same, self._reading.source(owner).array)
