@@ -8,7 +8,7 @@ import time
 from dataclasses import asdict
 from typing import Any
 
-from cdd.commands.terminal import Commands, bytes_text, complain, natural
+from cdd.commands.terminal import ArgumentError, Commands, bytes_text, complain, natural
 
 _FULL = 3  # the exit status of a full disk
 
@@ -35,6 +35,7 @@ def add(commands: Commands) -> None:
     )
     command.add_argument("--dtype", metavar="NAME", help="of raw files")
     command.add_argument("--shape", metavar="50,3", help="of a row of raw files")
+    command.add_argument("--clock", metavar="COLUMN", help="of times, which orders the rows of a dataset")
     command.add_argument("--missing", choices=("refuse", "fill"), default="refuse", help="(default: refuse)")
     command.add_argument(
         "--slab-bytes", type=natural, default=64 << 20, metavar="N", help="(default: 64 MiB)"
@@ -44,7 +45,7 @@ def add(commands: Commands) -> None:
     command.add_argument("--no-verify", action="store_true", help="do not compare with the source")
     command.add_argument("--delete-source", action="store_true", help="remove what is verified")
     command.add_argument("--min-free", default="10%", metavar="N", help="bytes or share (default: 10%%)")
-    command.add_argument("--profile", choices=("fast", "dense"), default="fast", help="(default: fast)")
+    command.add_argument("--profile", choices=("fast", "dense"), help="of stores (default: fast)")
     command.add_argument("--dry-run", action="store_true", help="say what there is to do")
     command.add_argument("--json", action="store_true", help="print the report as JSON")
 
@@ -52,6 +53,11 @@ def add(commands: Commands) -> None:
 def _migrate(options: argparse.Namespace) -> int:
     from cdd.migrate import migrate
 
+    if options.into == "dataset" and options.profile is not None:
+        raise ArgumentError("--profile is of stores, not of --into dataset")
+    if options.into != "dataset" and options.clock is not None:
+        raise ArgumentError("--clock is of --into dataset")
+    chosen = {"profile": options.profile, "clock": options.clock}
     bar = Bar() if sys.stderr.isatty() and not options.json else None
     try:
         report = migrate(
@@ -72,7 +78,7 @@ def _migrate(options: argparse.Namespace) -> int:
             min_free=options.min_free if options.min_free.endswith("%") else int(options.min_free),
             dry_run=options.dry_run,
             progress=bar,
-            **({} if options.into == "dataset" else {"profile": options.profile}),
+            **{name: value for name, value in chosen.items() if value is not None},
         )
     except OSError as error:
         complain(str(error.filename or options.source), error)

@@ -101,13 +101,34 @@ def _numbers_of(text: bytes) -> Array:
     return Column(columns[0]).values
 
 
-def float32_loses(values: Array) -> Array:
-    """Where float32 does not hold the decimal."""
-    return held(values, np.dtype(np.float32))[1]
+def lost_in(values: Array, dtype: np.dtype[Any]) -> Array:
+    """The places of numbers that a dtype does not hold."""
+    none = np.empty(0, np.intp)
+    if values.dtype == dtype or values.dtype.kind not in "fiu":
+        return none
+    if dtype.kind in "iub":
+        least, most = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+        if values.dtype.kind == "f":  # most + 1 is a float64, most may be none
+            return np.flatnonzero(
+                ~((values >= least) & (values < float(most + 1)) & (values == np.floor(values)))
+            )
+        return np.flatnonzero((values < least) | (values > most))
+    if dtype.kind != "f" and dtype.name != "bfloat16":
+        return none
+    doubles = values.astype(np.float64)
+    lost = held(doubles, dtype)[1] if dtype.itemsize < 8 else none
+    if values.dtype.kind == "f":
+        return lost
+    large = np.flatnonzero(
+        np.abs(doubles) >= 2**53
+    )  # of these float64 holds those that end with enough zeros
+    odd = [int(values[i]) != int(doubles[i]) for i in large.tolist()]
+    return np.union1d(lost, large[odd])
 
 
-def filled(column: Column, name: str, null: Any, row: int) -> Array:
-    """A column's items, nulls replaced. Raises ValueError where there is nothing to replace them by."""
+def filled(column: Column, name: str, null: Any, row: int, wanted: np.dtype[Any] | None = None) -> Array:
+    """A column's items, nulls replaced. Raises ValueError where there is nothing to replace them by, or what
+    neither the column's type holds nor `wanted`, a float dtype that its items are made into."""
     if not column.nulls or column.valid is None:
         return column.values
     value = null.get(name) if isinstance(null, Mapping) else null
@@ -116,7 +137,16 @@ def filled(column: Column, name: str, null: Any, row: int) -> Array:
         raise ValueError(
             f"column {name!r} has no value in row {first}: null={{{name!r}: value}} says what stands for it"
         )
-    return np.where(column.valid, column.values, np.asarray(value).astype(column.values.dtype))
+    given, values = np.asarray(value), column.values
+    if values.dtype.kind in "iub" and len(lost_in(given.reshape(1), values.dtype)):
+        double = np.dtype(np.float64)
+        if wanted is None or wanted.kind != "f" or len(lost_in(values, double)):
+            raise ValueError(
+                f"column {name!r} is {column.type}, which does not hold null={value!r}: "
+                f'types={{{name!r}: "float64"}} makes floats of it'
+            )
+        values = values.astype(double)
+    return np.where(column.valid, values, given.astype(values.dtype))
 
 
 @dataclass
@@ -137,23 +167,25 @@ class Findings:
         *,
         null: Any,
         clock: str | None,
-        singles: frozenset[str],
+        book: frozenset[str],
+        dtype: np.dtype[Any],
     ) -> None:
         for name, column in zip(names, columns, strict=True):
             if column.text is not None:
                 self._count_texts(name, column)
                 continue
-            values = filled(column, name, null, row)
+            values = filled(column, name, null, row, dtype if name in book else None)
             if name == clock:
                 self._look_at_order(values, row)
-            if name in singles and values.dtype.kind in "fiu":
-                lost = float32_loses(values.astype(np.float64))
-                if len(lost):
-                    count, first, value = self.lossy.get(
-                        name, (0, row + int(lost[0]), float(values[lost[0]]))
-                    )
-                    self.lossy[name] = (count + len(lost), first, value)
+            if name in book:
+                self.look_at_items(name, values, row, dtype)
         self.rows = row + (len(columns[0].values) - (columns[0].text is not None) if columns else 0)
+
+    def look_at_items(self, name: str, values: Array, row: int, dtype: np.dtype[Any]) -> None:
+        lost = lost_in(values, dtype)
+        if len(lost):
+            count, first, value = self.lossy.get(name, (0, row + int(lost[0]), values[lost[0]].item()))
+            self.lossy[name] = (count + len(lost), first, value)
 
     def _look_at_order(self, values: Array, row: int) -> None:
         if self.unordered is None and len(values):
@@ -187,7 +219,7 @@ class StoreReport:
         if self.beside:
             text += f"; texts of many values are in {self.beside}"
         for name, (count, row, value) in self.lossy.items():
-            text += f"\n{name}: {count:,} values rounded to float32, the first in row {row}: {value!r}"
+            text += f"\n{name}: {count:,} values rounded, the first in row {row}: {value!r}"
         return text
 
 

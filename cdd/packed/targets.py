@@ -14,7 +14,7 @@ import numpy.typing as npt
 import cdd
 from cdd.packed.columns import Column, Columns
 from cdd.packed.reading import Reading
-from cdd.packed.storing import Findings, StoreReport, as_floats, check_book, filled, stored_names
+from cdd.packed.storing import Findings, StoreReport, as_floats, check_book, filled, lost_in, stored_names
 from cdd.packed.writer import Writer
 from cdd.progress import Progress
 
@@ -64,6 +64,7 @@ class Storing:
             check_book(self._book, self._shape)
         self._findings = Findings()
         self._beside: str | None = None
+        self._is_looked_through = False
 
     def run(self, mode: str, resume: bool) -> StoreReport:
         if mode == "x" and Path(self._target).exists():
@@ -71,30 +72,45 @@ class Storing:
                 17, "there is something already: overwrite=True or resume=True", self._target
             )
         self._reading.find_types()
-        looked = self._reading.look_through(self._look)
-        if looked:
+        self._is_looked_through = self._reading.look_through(self._look)
+        if self._is_looked_through:
             self._judge()
         return self._into_store(mode) if self._single else self._into_dataset(mode)
 
     # ---------------------------------------------------------------- the first pass
 
     def _look(self, columns: list[Column], row: int) -> None:
-        singles = frozenset(self._book if self._dtype.itemsize <= 4 else ())
+        book = frozenset(self._book)
         for name, column in zip(self._reading.names, columns, strict=True):
-            if name in self._book and (column.text is not None or column.type == "datetime64[ns]"):
-                raise ValueError(f"column {name!r} is {column.type}, which is no {self._dtype}")
+            if name in book:
+                self._check_type(name, column)
         self._findings.look(
-            self._reading.names, columns, row, null=self._null, clock=self._clock, singles=singles
+            self._reading.names,
+            columns,
+            row,
+            null=self._null,
+            clock=self._clock,
+            book=book,
+            dtype=self._dtype,
         )
         self._tell()
 
+    def _check_type(self, name: str, column: Column) -> None:
+        if column.text is not None or column.type == "datetime64[ns]":
+            hint = f': types={{{name!r}: "float64"}} names the row' if column.text is not None else ""
+            raise ValueError(f"column {name!r} is {column.type}, which is no {self._dtype}{hint}")
+
     def _judge(self) -> None:
         found = self._findings
-        if found.lossy and not self._lossy:
+        is_whole = self._dtype.kind in "iub"
+        if found.lossy and (is_whole or not self._lossy):
             name, (count, row, value) = next(iter(found.lossy.items()))
+            double = np.dtype(np.float64)
+            is_held = self._dtype != double and not len(lost_in(np.asarray([value]), double))
+            hints = ['dtype="float64" holds them'] * is_held + ["lossy=True rounds them"] * (not is_whole)
             raise ValueError(
                 f"column {name!r} has {count:,} decimals that {self._dtype} does not hold, the first in row "
-                f'{row}: {value!r}. dtype="float64" holds them, lossy=True rounds them'
+                f"{row}: {value!r}. {', '.join(hints)}"
             )
         if found.unordered is not None and not self._sort and self._order != "any":
             raise ValueError(
@@ -143,9 +159,11 @@ class Storing:
         made = np.empty((len(part), len(names)), self._dtype)
         for k, name in enumerate(names):
             column = part.column(name)
-            if column.text is not None or column.type == "datetime64[ns]":
-                raise ValueError(f"column {name!r} is {column.type}, which is no {self._dtype}")
-            values = filled(column, name, self._null, row)
+            self._check_type(name, column)
+            values = filled(column, name, self._null, row, self._dtype)
+            if not self._is_looked_through:  # a pipe
+                self._findings.look_at_items(name, values, row, self._dtype)
+                self._judge()
             made[:, k] = as_floats(values, self._dtype) if self._dtype.kind == "f" else values
         return made.reshape(len(part), *(self._shape if self._shape is not None else (len(names),)))
 

@@ -83,7 +83,8 @@ class LayerEncoder:
         if batch.dtype != self._writer.dtype:
             raise TypeError(f"frames have dtype {batch.dtype}, the array {self._writer.dtype}")
         if batch.shape[1:] != self._writer.frame_shape:
-            raise ValueError(f"frames have shape {batch.shape}, (n, *{self._writer.frame_shape}) is wanted")
+            wanted = ", ".join(map(str, ("n", *self._writer.frame_shape)))
+            raise ValueError(f"frames have shape {batch.shape}, ({wanted}) is wanted")
         layer = self._writer.tile_shape[0]
         while len(batch):
             piece = batch[: layer - self._frames]

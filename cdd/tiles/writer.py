@@ -123,7 +123,8 @@ class TileWriter(AwaitedTileWriter):
         if array.dtype.newbyteorder("=") != self._dtype:
             raise TypeError(f"frames have dtype {array.dtype}, the array {self._dtype}")
         if array.shape != self.frame_shape and array.shape[1:] != self.frame_shape:
-            raise ValueError(f"frames have shape {array.shape}, (n, *{self.frame_shape}) is wanted")
+            wanted = ", ".join(map(str, ("n", *self.frame_shape)))
+            raise ValueError(f"frames have shape {array.shape}, ({wanted}) is wanted")
         if array.ndim == 0:
             array = array.reshape(1)
         array = np.ascontiguousarray(array, dtype=self._dtype.newbyteorder("<"))

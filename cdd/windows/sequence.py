@@ -331,5 +331,5 @@ def _time_of(group: Group, given: Any) -> Any:
         return group.member(given)
     found = group.time() if given is None else given
     if found is None:
-        raise TypeError(f"max_gap looks at time=, and {group.name} has no clock")
+        raise TypeError(f"max_gap looks at time=, an array or a name, and {group.name} has no clock")
     return found if hasattr(found, "dtype") else np.asarray(found)

@@ -257,5 +257,12 @@ def test_the_command(tmp_path: Path) -> None:
     run = [sys.executable, "-m", "cdd", "migrate", source, "u.cdd", "--min-free", "99.99%"]
     full = subprocess.run(run, capture_output=True, text=True, cwd=tmp_path)
     assert full.returncode == 3 and "min_free= wants" in full.stderr
+    np.savez(tmp_path / "day.npz", ob=book(), time=np.arange(3000))
+    assert command("day.npz", "set", "--into", "dataset", "--clock", "time").returncode == 0
+    with cdd.dataset.open(tmp_path / "set") as ds:
+        assert ds.clock == "time" and same(ds["ob"][:], book())
+    for wrong in (("--clock", "time"), ("--into", "dataset", "--profile", "dense")):
+        refused = command("day.npz", "other", *wrong)
+        assert refused.returncode == 2 and wrong[-2] in refused.stderr and not (tmp_path / "other").exists()
     failed = command("nothing.zarr", "u.cdd")
     assert failed.returncode == 1 and "nothing.zarr" in failed.stderr

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import pytest
 import cdd
 import cdd.csv
 import cdd.packed
-from cdd.packed.storing import float32_loses, stored_names
+from cdd.packed.storing import lost_in, stored_names
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -85,9 +86,102 @@ def test_what_can_be_taken_is(tmp_path) -> None:
 
 def test_decimals_that_float32_does_not_hold() -> None:
     for text in ("0.1", "16012.35", "1e10", "123456", "0.000123456", "8388607.5", "0", "-3.5"):
-        assert not len(float32_loses(np.array([float(text)]))), text
+        assert not len(lost_in(np.array([float(text)]), np.dtype(np.float32))), text
     for text in ("16012.3456", "16777217", "0.123456789", "1234567.89"):
-        assert len(float32_loses(np.array([float(text)]))), text
+        assert len(lost_in(np.array([float(text)]), np.dtype(np.float32))), text
+
+
+@pytest.mark.parametrize(
+    ("dtype", "number", "is_held"),
+    [
+        ("int32", "5000000000", False),
+        ("int32", "1.5", False),
+        ("int32", "-2147483648", True),
+        ("uint8", "-1", False),
+        ("uint8", "256", False),
+        ("uint8", "255", True),
+        ("int64", "9007199254740993", True),
+        ("int64", "1e19", False),
+        ("uint64", "9223372036854775808", True),
+        ("bool", "2", False),
+        ("float64", "9007199254740993", False),
+        ("float64", "-9007199254740993", False),
+        ("float64", "9223372036854775807", False),
+        ("float64", "9007199254740994", True),
+        ("float32", "16777217", False),
+        ("float32", "9007199254740993", False),
+        ("float16", "100000", False),
+        ("float16", "0.1", True),
+        ("float16", "2049", False),
+    ],
+)
+@pytest.mark.parametrize("is_pipe", [False, True])
+def test_a_number_that_a_dtype_does_not_hold_is_no_other_number(
+    tmp_path, dtype: str, number: str, is_held: bool, is_pipe: bool
+) -> None:
+    target, text = tmp_path / "x.cdd", f"a,b\n1,0\n0,{number}\n".encode()
+    source: Any = Pipe(text) if is_pipe else text
+    types = (
+        "float64"
+        if "." in number or "e" in number
+        else "uint64"
+        if "922337203685477580" in number
+        else "int64"
+    )
+    if not is_held:
+        with pytest.raises(ValueError, match=f"'b' has 1 decimals that {dtype} does not hold.* row 1: "):
+            cdd.csv.store(source, target, {"b": types}, dtype=dtype)
+        assert is_pipe or not target.exists()
+        return
+    cdd.csv.store(source, target, {"b": types}, dtype=dtype)
+    with cdd.open(target) as reader:
+        assert reader[1, 1] == np.dtype(dtype).type(number)
+
+
+class Pipe(io.RawIOBase):
+    """Bytes that can be read once."""
+
+    def __init__(self, text: bytes) -> None:
+        self._rest = io.BytesIO(text)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        return self._rest.readinto(buffer)
+
+
+def test_whole_numbers_are_not_rounded_by_lossy(tmp_path) -> None:
+    with pytest.raises(ValueError, match="int32 does not hold"):
+        cdd.csv.store(b"a\n1.5\n", tmp_path / "x.cdd", dtype="int32", lossy=True)
+    report = cdd.csv.store(b"a\n9007199254740993\n", tmp_path / "x.cdd", lossy=True)
+    assert report.lossy == {"a": (1, 0, 9007199254740993)}
+
+
+def test_what_stands_for_a_null_is_kept_as_it_is(tmp_path) -> None:
+    dataset = pytest.importorskip("cdd.dataset")
+    text, target = b"a,b\n,1.5\n2,3\n", tmp_path / "x.cdd"
+    for null in (float("nan"), 1.5):
+        cdd.csv.store(text, target, null=null, overwrite=True)
+        with cdd.open(target) as reader:
+            np.testing.assert_array_equal(reader[:], [[null, 1.5], [2, 3]])
+        with pytest.raises(ValueError, match="'a' is int64, which does not hold null="):
+            cdd.csv.store(text, tmp_path / f"set {null}", null=null)
+        with pytest.raises(ValueError, match="'a' is int64, which does not hold null="):
+            cdd.csv.store(text, target, dtype="int32", null=null, overwrite=True)
+        cdd.csv.store(text, tmp_path / f"set {null}", {"a": "float64"}, null=null)
+        with dataset.open(tmp_path / f"set {null}") as ds:
+            np.testing.assert_array_equal(ds["a"][:], [null, 2])
+    with pytest.raises(ValueError, match="float32 does not hold"):
+        cdd.csv.store(text, target, dtype="float32", null=1e300, overwrite=True)
+
+
+def test_the_row_of_a_text_among_numbers(tmp_path) -> None:
+    text = b"a,b\n1,2\n3,x\n"
+    with pytest.raises(ValueError, match=r"types=\{'b': \"float64\"\} names the row"):
+        cdd.csv.store(text, tmp_path / "x.cdd")
+    with pytest.raises(cdd.FormatError, match="row 2, field 1"):
+        cdd.csv.store(text, tmp_path / "x.cdd", types={"b": "float64"})
 
 
 def test_names() -> None:
