@@ -183,7 +183,7 @@ def test_a_commit_that_fails_halfway_deletes_no_member_that_is_seen(tmp_path: Pa
     with logical.transaction(place) as t:
         for name in ("a", "b"):
             t.create(name, shape=(0, 50, 3), dtype="f4").append(BOOKS[:100])
-    with pytest.raises(logical.LogicalError, match="no zarr group 'b'"), logical.transaction(place) as t:
+    with pytest.raises(logical.LogicalError, match="no logical array 'b'"), logical.transaction(place) as t:
         t["a"].append(BOOKS[100:200])
         t["b"].append(BOOKS[100:200])
         shutil.rmtree(place / "b")

@@ -225,7 +225,7 @@ def test_names(where: Any, tmp_path: Path) -> None:
     with logical.transaction(where) as t:
         with pytest.raises(logical.LogicalError, match="already"):
             t.create("books", shape=(0,), dtype="f4")
-        with pytest.raises(logical.LogicalError, match="no zarr group 'none'"):
+        with pytest.raises(logical.LogicalError, match="no logical array 'none'"):
             t["none"]
         with pytest.raises(ValueError, match="begin with 0 rows"):
             t.create("none", shape=(5,), dtype="f4")
