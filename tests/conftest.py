@@ -1,6 +1,7 @@
 """What all Python tests share: the folder of recorded data, and hypothesis' settings."""
 
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +9,10 @@ from pathlib import Path
 import hypothesis
 import numpy as np
 import pytest
+
+# A shell's background job ignores Ctrl-C, and so would all that the tests start.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT))  # behind the installed package: where spawned processes find the tests' functions
