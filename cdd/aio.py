@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -228,22 +228,3 @@ async def changes(watch: _cdd.Watch, most_s: float | None) -> None:
             loop.remove_reader(descriptor)
     if changed.is_set():
         watch.clear()  # else the timer's steps go on growing
-
-
-async def steps(look: Callable[[], Any], watch: _cdd.Watch, timeout: float | None) -> AsyncIterator[Any]:
-    """What look() gives each time that it gives something; ends when it raises StopIteration, or after
-    `timeout` seconds without anything."""
-    since = time.monotonic()
-    while True:
-        try:
-            found = look()
-        except StopIteration:
-            return
-        if found is not None:
-            yield found
-            since = time.monotonic()
-            continue
-        left = None if timeout is None else since + timeout - time.monotonic()
-        if left is not None and left <= 0:
-            return
-        await changes(watch, left)

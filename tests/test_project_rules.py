@@ -64,7 +64,7 @@ SHARED = {
     "progress",
     "tables",
 }
-SHARED |= {"aio", "strand", "threads"}
+SHARED |= {"aio", "awaited", "strand", "threads"}
 
 # Headers from outside and the places of the core that may see each.
 OUTSIDE: dict[str, tuple[str, ...]] = {

@@ -4,21 +4,19 @@ Each `a` method takes the arguments of the method without the `a`, and raises wh
 it; what it does in the core does not hold the GIL.
 """
 
-import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
-from cdd import _cdd, arguments
+from cdd import _cdd
+from cdd.awaited import FOLLOW_BYTES, Awaited, AwaitedInOrder, Follower, Found
 from cdd.dataset.protocol.state import folder_of
 from cdd.indexing import Pick
 
 if TYPE_CHECKING:
     from cdd.dataset.protocol.log import Version
-
-_FOLLOW_BYTES = 64 << 20  # most that a step of follow() holds
 
 
 class AwaitedColumn:
@@ -91,8 +89,7 @@ class AwaitedTable:
         Where a transaction takes rows away, it goes on at the new end. ValueError for a dataset that was
         opened as_of= a version, which gets no rows.
         """
-        look = _Look(self, columns, start, timeout)
-        return look.rows()
+        return _Follower(self, columns, start, timeout).steps()
 
     def afollow(
         self,
@@ -102,30 +99,25 @@ class AwaitedTable:
         timeout: float | None = None,
     ) -> AsyncIterator[dict[str, Any]]:
         """follow(), for `async for`: a thread looks and reads."""
-        look = _Look(self, columns, start, timeout)
-        return look.arows()
+        return _Follower(self, columns, start, timeout).asteps(by_thread=True)
 
 
-class _Look:
-    """Where a follower is, and what it finds when it looks."""
+class _Follower(Follower[dict[str, Any]]):
+    """Of a table."""
 
     def __init__(
         self, table: Any, columns: Sequence[str] | None, start: int | None, timeout: float | None
     ) -> None:
-        if timeout is not None and not timeout >= 0:
-            raise ValueError(f"timeout is seconds, 0 or more, or None for no end: not {timeout!r}")
+        super().__init__(timeout)
         dataset = table._dataset
         dataset._need_open()
         if not dataset._is_live:
             raise ValueError("a version gets no more rows: follow a dataset that was opened without as_of=")
         if columns is not None:
             table._chosen(columns)
-        self.seen = len(table) if start is None else arguments.index("start of follow()", start)
-        if not 0 <= self.seen <= len(table):
-            raise IndexError(f"row {start} is not within the table's {len(table)}: 0 to the end are allowed")
-        self._table, self._columns, self._timeout = table, columns, timeout
-        self._watch = _cdd.Watch(self._place())
-        self._since = time.monotonic()
+        self._seen = self.first(start, len(table), "row", "the table's")
+        self._table, self._columns = table, columns
+        self.watch = _cdd.Watch(self._place())
 
     def _place(self) -> str:
         """A folder in which something happens when rows come: that of a column."""
@@ -137,53 +129,23 @@ class _Look:
             return str(Path(directory.name) / folder_of(table._table_name, name, column._state))
         return str(directory.name)
 
-    def next(self) -> dict[str, Any] | None:
-        """Rows that came, {} where none did. None: no more will come."""
+    def next(self) -> dict[str, Any] | Found:
         table = self._table
         if table._dataset.closed:
-            return None
-        if len(table) <= self.seen:
+            return Found.END
+        if len(table) <= self._seen:
             table._dataset.refresh()
-            self.seen = min(self.seen, len(table))
-        if len(table) == self.seen:
-            return {}
+            self._seen = min(self._seen, len(table))
+        if len(table) == self._seen:
+            return Found.NOTHING
         names = table._chosen(self._columns)
         row_bytes = sum(column.nbytes // len(column) for column in map(table.__getitem__, names))
-        first, self.seen = self.seen, min(len(table), self.seen + max(1, _FOLLOW_BYTES // max(1, row_bytes)))
-        return {name: table[name].read(first, self.seen) for name in names}
-
-    def left(self) -> float | None:
-        """Seconds until the end; None where there is none."""
-        return None if self._timeout is None else self._since + self._timeout - time.monotonic()
-
-    def rows(self) -> Iterator[dict[str, Any]]:
-        self._since = time.monotonic()
-        while (found := self.next()) is not None:
-            if found:
-                yield found
-                self._since = time.monotonic()
-                continue
-            left = self.left()
-            if left is not None and left <= 0:
-                return
-            self._watch.wait(-1 if left is None else max(1, int(left * 1000)))
-
-    async def arows(self) -> AsyncIterator[dict[str, Any]]:
-        from cdd import aio
-
-        self._since = time.monotonic()
-        while (found := await aio.in_thread(self.next)) is not None:
-            if found:
-                yield found
-                self._since = time.monotonic()
-                continue
-            left = self.left()
-            if left is not None and left <= 0:
-                return
-            await aio.changes(self._watch, left)
+        step = max(1, FOLLOW_BYTES // max(1, row_bytes))
+        first, self._seen = self._seen, min(len(table), self._seen + step)
+        return {name: table[name].read(first, self._seen) for name in names}
 
 
-class AwaitedDataset(AwaitedTable):
+class AwaitedDataset(AwaitedTable, Awaited):
     """averify(), aclose() and `async with` of a dataset."""
 
     async def averify(self: Any) -> Any:
@@ -191,16 +153,6 @@ class AwaitedDataset(AwaitedTable):
         from cdd import aio
 
         return await aio.in_thread(self.verify)
-
-    async def aclose(self: Any) -> None:
-        """close(), awaited."""
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
 
 
 class AwaitedTableWriter:
@@ -217,7 +169,7 @@ class AwaitedTableWriter:
         await strand.of(self._of).done(lambda: self.append(given))
 
 
-class AwaitedDatasetWriter:
+class AwaitedDatasetWriter(AwaitedInOrder):
     """aappend(), aflush(), acommit() and aclose(), in the order of the calls."""
 
     async def aappend(
@@ -230,27 +182,9 @@ class AwaitedDatasetWriter:
         given = {**(columns or {}), **named}
         await strand.of(self).done(lambda: self.append(given))
 
-    async def aflush(self: Any) -> None:
-        """flush(), awaited."""
-        from cdd import strand
-
-        await strand.of(self).done(self.flush)
-
     async def acommit(self: Any, message: str = "") -> "Version":
         """commit(), awaited."""
         from cdd import strand
 
         made: Version = await strand.of(self).done(lambda: self.commit(message))
         return made
-
-    async def aclose(self: Any) -> None:
-        """close(), awaited, after all that was begun before."""
-        from cdd import strand
-
-        await strand.of(self).done(self.close)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()

@@ -3,14 +3,14 @@
 Each `a` method takes the arguments of the method without the `a`, and raises what that raises.
 """
 
-import time
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from cdd import _cdd, arguments
+from cdd import _cdd
+from cdd.awaited import FOLLOW_BYTES, Awaited, Follower, Found
 from cdd.dtypes import Array, storable
 from cdd.indexing import Pick
 from cdd.out import out_items
@@ -19,28 +19,12 @@ from cdd.store.opened import Opened
 if TYPE_CHECKING:
     from cdd.store.damage import VerifyReport
 
-_FOLLOW_BYTES = 64 << 20  # most that a step of follow() holds
-
 
 class _Closes(Protocol):
     def close(self) -> None: ...
 
 
 Store = TypeVar("Store", bound=_Closes)
-
-
-class Awaited:
-    """`async with` and aclose() of an open store."""
-
-    async def aclose(self) -> None:
-        """close(), awaited."""
-        cast(Opened, self).close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        await self.aclose()
 
 
 class AwaitedReader(Awaited):
@@ -117,76 +101,51 @@ class AwaitedReader(Awaited):
         came for `timeout` seconds, when the reader is closed, and after the last row of a file that was
         replaced; with reopen=True it goes on with the first row of the new file then.
         """
-        look = _Look(self, start, timeout, reopen)
-        return look.rows()
+        return _Follower(self, start, timeout, reopen).steps()
 
     def afollow(
         self: Any, start: int | None = None, timeout: float | None = None, reopen: bool = False
     ) -> AsyncIterator[Array]:
         """follow(), for `async for`."""
-        from cdd import aio
-
-        look = _Look(self, start, timeout, reopen)
-        return aio.steps(look.next, look.watch, timeout)
+        return _Follower(self, start, timeout, reopen).asteps(by_thread=False)
 
 
-class _Look:
-    """Where a follower of a Reader is, and what it finds when it looks."""
+class _Follower(Follower[Array]):
+    """Of a Reader."""
 
     def __init__(self, reader: Any, start: int | None, timeout: float | None, reopen: bool) -> None:
-        if timeout is not None and not timeout >= 0:
-            raise ValueError(f"timeout is seconds, 0 or more, or None for no end: not {timeout!r}")
+        super().__init__(timeout)
         if isinstance(reader._source, bytes | bytearray | memoryview):
             raise ValueError("bytes do not grow: follow a file or a cdd.Memory")
         if reader.closed:
             raise ValueError(f"the reader of {reader._name} is closed")
-        self.seen = len(reader) if start is None else arguments.index("start of follow()", start)
-        if not 0 <= self.seen <= len(reader):
-            raise IndexError(f"row {start} is not within the store's {len(reader)}: 0 to the end are allowed")
-        self.reader, self.timeout, self.reopen = reader, timeout, reopen
+        self._seen = self.first(start, len(reader), "row", "the store's")
+        self._reader, self._reopen = reader, reopen
         self.watch = _cdd.Watch(str(reader._source) if reader.path is not None else "")
 
-    def next(self) -> Array | None:
-        """Rows that came, or None. StopIteration: no more will come."""
-        reader = self.reader
+    def next(self) -> Array | Found:
+        reader = self._reader
         if reader.closed:
-            raise StopIteration
-        if len(reader) == self.seen:
+            return Found.END
+        if len(reader) == self._seen:
             last = reader.replaced  # asked before the look: afterwards the old file gets no more rows
             reader.refresh()
-            if len(reader) == self.seen:
-                if last:
-                    self._after_the_last()
-                return None
-        step = max(1, _FOLLOW_BYTES // max(1, reader.nbytes // len(reader)))
-        first, self.seen = self.seen, min(len(reader), self.seen + step)
-        return np.asarray(reader.read(first, self.seen))
+            if len(reader) == self._seen:
+                return self._after_the_last() if last else Found.NOTHING
+        step = max(1, FOLLOW_BYTES // max(1, reader.nbytes // len(reader)))
+        first, self._seen = self._seen, min(len(reader), self._seen + step)
+        return np.asarray(reader.read(first, self._seen))
 
-    def _after_the_last(self) -> None:
-        if not self.reopen:
-            raise StopIteration
+    def _after_the_last(self) -> Found:
+        if not self._reopen:
+            return Found.END
         try:
-            fresh = type(self.reader)(self.reader._source, **self.reader._options)
+            fresh = type(self._reader)(self._reader._source, **self._reader._options)
         except FileNotFoundError:
-            return  # there is none of that name at this moment
-        self.reader, self.seen = fresh, 0
+            return Found.NOTHING  # there is none of that name at this moment
+        self._reader, self._seen = fresh, 0
         self.watch = _cdd.Watch(str(fresh._source))
-
-    def rows(self) -> Generator[Array, None, None]:
-        since = time.monotonic()
-        while True:
-            try:
-                found = self.next()
-            except StopIteration:
-                return
-            if found is not None:
-                yield found
-                since = time.monotonic()
-                continue
-            left = None if self.timeout is None else since + self.timeout - time.monotonic()
-            if left is not None and left <= 0:
-                return
-            self.watch.wait(-1 if left is None else max(1, int(left * 1000)))
+        return Found.NOTHING
 
 
 class AwaitedWriter(Awaited):

@@ -3,19 +3,17 @@
 Each `a` method takes the arguments of the method without the `a`, and raises what that raises.
 """
 
-import time
 from collections.abc import AsyncIterator, Iterator
-from typing import Any, Self
+from typing import Any
 
 import numpy.typing as npt
 
-from cdd import _cdd, arguments
+from cdd import _cdd
+from cdd.awaited import FOLLOW_BYTES, Awaited, AwaitedInOrder, Follower, Found
 from cdd.dtypes import Array
 
-_FOLLOW_BYTES = 64 << 20  # most that a step of follow() holds
 
-
-class AwaitedTileReader:
+class AwaitedTileReader(Awaited):
     """aread(), follow() and afollow() of an array of tiles."""
 
     async def aread(self: Any, a: int, b: int, out: Any = None) -> Any:
@@ -30,81 +28,37 @@ class AwaitedTileReader:
         Begins with frame `start`, by default with the first one after those that are there now. Ends when no
         frame came for `timeout` seconds, and when the reader is closed.
         """
-        return _Look(self, start, timeout).frames()
+        return _Follower(self, start, timeout).steps()
 
     def afollow(self, start: int | None = None, *, timeout: float | None = None) -> AsyncIterator[Array]:
         """follow(), for `async for`: a thread looks and reads."""
-        return _Look(self, start, timeout).aframes()
-
-    async def aclose(self: Any) -> None:
-        """close(), awaited."""
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
+        return _Follower(self, start, timeout).asteps(by_thread=True)
 
 
-class _Look:
-    """Where a follower is, and what it finds when it looks."""
+class _Follower(Follower[Array]):
+    """Of an array of tiles."""
 
     def __init__(self, reader: Any, start: int | None, timeout: float | None) -> None:
-        if timeout is not None and not timeout >= 0:
-            raise ValueError(f"timeout is seconds, 0 or more, or None for no end: not {timeout!r}")
-        self._reader, self._timeout = reader, timeout
-        self.seen = len(reader) if start is None else arguments.index("start of follow()", start)
-        if not 0 <= self.seen <= len(reader):
-            raise IndexError(f"frame {start} is not within the array's {len(reader)}")
-        self._watch = _cdd.Watch(str(reader.path))
-        self._since = time.monotonic()
+        super().__init__(timeout)
+        self._seen = self.first(start, len(reader), "frame", "the array's")
+        self._reader = reader
+        self.watch = _cdd.Watch(str(reader.path))
 
-    def next(self) -> Array | bool:
-        """Frames that came, True where none did. False: no more will come."""
+    def next(self) -> Array | Found:
         reader = self._reader
         if reader._core is None:
-            return False
-        if len(reader) <= self.seen:
+            return Found.END
+        if len(reader) <= self._seen:
             reader.refresh()
-        if len(reader) <= self.seen:
-            return True
+        if len(reader) <= self._seen:
+            return Found.NOTHING
         frame_bytes = max(1, reader.nbytes // len(reader))
-        first, self.seen = self.seen, min(len(reader), self.seen + max(1, _FOLLOW_BYTES // frame_bytes))
-        found: Array = reader.read(first, self.seen)
+        first, self._seen = self._seen, min(len(reader), self._seen + max(1, FOLLOW_BYTES // frame_bytes))
+        found: Array = reader.read(first, self._seen)
         return found
 
-    def left(self) -> float | None:
-        return None if self._timeout is None else self._since + self._timeout - time.monotonic()
 
-    def frames(self) -> Iterator[Array]:
-        self._since = time.monotonic()
-        while (found := self.next()) is not False:
-            if found is not True:
-                yield found
-                self._since = time.monotonic()
-                continue
-            left = self.left()
-            if left is not None and left <= 0:
-                return
-            self._watch.wait(-1 if left is None else max(1, int(left * 1000)))
-
-    async def aframes(self) -> AsyncIterator[Array]:
-        from cdd import aio
-
-        self._since = time.monotonic()
-        while (found := await aio.in_thread(self.next)) is not False:
-            if found is not True:
-                yield found
-                self._since = time.monotonic()
-                continue
-            left = self.left()
-            if left is not None and left <= 0:
-                return
-            await aio.changes(self._watch, left)
-
-
-class AwaitedTileWriter:
+class AwaitedTileWriter(AwaitedInOrder):
     """aappend(), aflush() and aclose(), in the order of the calls."""
 
     async def aappend(self: Any, frames: npt.ArrayLike) -> None:
@@ -114,25 +68,10 @@ class AwaitedTileWriter:
 
         await strand.of(self).done(lambda: self.append(frames))
 
-    async def aflush(self: Any) -> None:
-        """flush(), awaited."""
-        from cdd import strand
-
-        await strand.of(self).done(self.flush)
-
-    async def aclose(self: Any) -> None:
-        """close(), awaited, after all that was begun before."""
-        from cdd import strand
-
-        await strand.of(self).done(self.close)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *error: object) -> None:
         """aclose(); what came before an exception is kept, which goes on."""
         try:
             await self.aclose()
         except Exception:
-            if error[0] is None:
+            if kind is None:
                 raise

@@ -70,7 +70,7 @@ def test_from_a_row_on(path: Path) -> None:
 def test_steps_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from cdd.store import awaited
 
-    monkeypatch.setattr(awaited, "_FOLLOW_BYTES", 80)
+    monkeypatch.setattr(awaited, "FOLLOW_BYTES", 80)
     cdd.save(tmp_path / "t.cdd", rows(0, 95))
     with cdd.open(tmp_path / "t.cdd") as r:
         steps = list(r.follow(0, timeout=0))
