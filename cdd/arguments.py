@@ -15,6 +15,8 @@ import numpy.typing as npt
 from cdd.dtypes import DType, named
 
 _MAX_DIM = 1 << 31
+_SPAN_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "min": 60 * 10**9}
+_SPAN_NS |= {"h": 3600 * 10**9, "D": 86400 * 10**9, "d": 86400 * 10**9}
 _ZONED = re.compile(r"(?P<local>[^T ]+[T ].+?)(Z|(?P<sign>[+-])(?P<hours>\d\d)(:?(?P<minutes>\d\d))?)")
 
 
@@ -45,6 +47,18 @@ def size(name: str, value: Any, least: int, most: int) -> int:
     if not least <= number <= most:
         raise ValueError(f"{name} is {number}, {least} to {most} are allowed")
     return number
+
+
+def span_ns(value: Any) -> int:
+    """Nanoseconds of a text like "100ms", "1s" or "1D", or of a timedelta or timedelta64; 0 for what is none
+    of these, or not more than nothing."""
+    if isinstance(value, str):
+        found = re.fullmatch(r"([0-9]+)\s*([a-zA-Z]+)", value)
+        return int(found[1]) * _SPAN_NS.get(found[2], 0) if found else 0
+    try:
+        return max(0, int(np.timedelta64(value).astype("m8[ns]").astype(np.int64)))
+    except (TypeError, ValueError):
+        return 0
 
 
 def without_zone(time: Any) -> Any:

@@ -15,7 +15,7 @@ cdd.torch needs torch: pip install "cdd[torch]". Times become int64 tensors, bfl
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from cdd import arguments
 from cdd.dtypes import Array, buffer_dtype
 from cdd.windows import Batch, Windows
 from cdd.windows.ahead import Ahead
-from cdd.windows.order import Order, Position
+from cdd.windows.order import Order, Ordering, Position
 
 try:
     import torch
@@ -92,34 +92,14 @@ def whole(batch: list[Any]) -> Any:
 class Sampler(TorchSampler[list[int]]):
     """Batches of numbers for DataLoader(batch_sampler=...), in an order that needs no memory.
 
-    length is a number or what has a length; the other arguments are those of Loader. Each time it is iterated
-    to the end the next epoch begins, which set_epoch() sets, too. state_dict() is where the iteration is:
-    what load_state_dict() goes on with, on any rank.
+    length is a number or what has a length; the other arguments are those of Loader's order. Each time it is
+    iterated to the end the next epoch begins, which set_epoch() sets, too. state_dict() is where the
+    iteration is: what load_state_dict() goes on with, on any rank.
     """
 
-    def __init__(
-        self,
-        length: Any,
-        batch_size: int,
-        *,
-        seed: int = 0,
-        shuffle: bool = True,
-        near: int = 0,
-        rank: int = 0,
-        world: int = 1,
-        drop_last: bool = True,
-    ) -> None:
+    def __init__(self, length: Any, batch_size: int, **order: Unpack[Ordering]) -> None:
         count = len(length) if hasattr(length, "__len__") else length
-        self._order = Order(
-            count,
-            batch_size,
-            seed=seed,
-            shuffle=shuffle,
-            near=near,
-            rank=rank,
-            world=world,
-            drop_last=drop_last,
-        )
+        self._order = Order(count, batch_size, **order)
         self._position = Position(self._order)
 
     @property
@@ -162,6 +142,7 @@ class Loader:
     """Batches of windows as fresh tensors, read ahead by a thread. An iterable, as DataLoader is one.
 
     batch_size  windows of a batch of one rank
+    order       seed=0, shuffle=True, near=0, rank=0, world=1, drop_last=True:
     shuffle, seed  another order each epoch, made of the seed and the epoch's number; else ascending
     near        windows are shuffled as runs of that many, and then within 64 of them, so that a batch reads
                 neighbouring rows, whose chunks are decoded once: for slow disks. 0: any order
@@ -186,28 +167,14 @@ class Loader:
         windows: Windows,
         batch_size: int,
         *,
-        seed: int = 0,
-        shuffle: bool = True,
-        near: int = 0,
-        rank: int = 0,
-        world: int = 1,
-        drop_last: bool = True,
         prefetch: int = 3,
         device: Any = None,
         pin_memory: bool | None = None,
         transform: Transform | None = None,
+        **order: Unpack[Ordering],
     ) -> None:
         self._windows = windows
-        self.sampler = Sampler(
-            windows,
-            batch_size,
-            seed=seed,
-            shuffle=shuffle,
-            near=near,
-            rank=rank,
-            world=world,
-            drop_last=drop_last,
-        )
+        self.sampler = Sampler(windows, batch_size, **order)
         self._prefetch = arguments.size("prefetch", prefetch, 1, 1 << 20)
         self._transform = transform
         self._device = None if device is None else torch.device(device)

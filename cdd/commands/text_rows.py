@@ -21,7 +21,7 @@ from cdd.commands.pipes import Bytes
 from cdd.packed.columns import Column, wanted_types
 from cdd.packed.options import CsvOptions, Options, options_of
 from cdd.packed.reading import first_row, start
-from cdd.packed.storing import as_floats, held
+from cdd.packed.storing import as_floats, held, lost_in
 
 Array = npt.NDArray[Any]
 Blocks = Iterator[Array | None]
@@ -68,10 +68,7 @@ def as_items(values: Array, dtype: np.dtype[Any], lossy: bool) -> tuple[Array, A
         made = values.astype(dtype)
         differ = (made.astype(values.dtype) != values) & ~np.isnat(values)
         return made, np.flatnonzero(differ)[: 0 if lossy else None]
-    if values.dtype.kind in "iu" and dtype.kind in "iu":
-        least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
-        return values.astype(dtype), np.flatnonzero((values < least) | (values > most))
-    return values.astype(dtype), np.empty(0, np.intp)
+    return values.astype(dtype), lost_in(values, dtype)
 
 
 # ------------------------------------------------------------ csv
@@ -194,7 +191,10 @@ def _filled(
         raise cdd.FormatError(
             f"{name}, column {column_name!r}: row {row}: the field is empty: --null NUMBER takes its place"
         )
-    return np.where(column.valid, column.values, np.asarray(parsing.null).astype(column.values.dtype))
+    null = np.asarray(parsing.null)
+    if len(lost_in(null.reshape(1), column.values.dtype)):
+        raise ValueError(f"{name}, column {column_name!r}: {dtype} does not hold --null {parsing.null:g}")
+    return np.where(column.valid, column.values, null.astype(column.values.dtype))
 
 
 # ------------------------------------------------------------ JSON lines

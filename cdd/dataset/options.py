@@ -1,7 +1,6 @@
 """Options of writing a dataset, looked at once."""
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,7 +22,6 @@ _COLUMN = (
     "dtype",
     "codes",
 )
-_UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "D": 86400, "d": 86400}
 CODES = ("uint8", "uint16", "uint32")
 
 
@@ -51,16 +49,9 @@ def duration(name: str, value: Any) -> int | None:
     """Seconds of "1D", "30m", a timedelta64 or a timedelta."""
     if value is None:
         return None
-    if isinstance(value, str):
-        found = re.fullmatch(r"([0-9]+)\s*([a-zA-Z]+)", value)
-        if found is None or found[2] not in _UNITS or int(found[1]) == 0:
-            raise ValueError(f'{name} is a time like "1D", "6h" or "30m", not {value!r}')
-        return int(found[1]) * _UNITS[found[2]]
-    try:
-        seconds = int(np.timedelta64(value).astype("m8[s]").astype(np.int64))
-    except (TypeError, ValueError):
-        seconds = 0
-    if seconds < 1:
+    is_number = isinstance(value, int | np.integer) and not isinstance(value, np.timedelta64)
+    seconds, rest = (int(value), 0) if is_number else divmod(arguments.span_ns(value), 10**9)
+    if seconds < 1 or (isinstance(value, str) and rest):
         raise ValueError(f'{name} is a time like "1D", "6h" or "30m", not {arguments.shown(value)}')
     return seconds
 

@@ -6,6 +6,7 @@ slab that it gives and what its library needs to decode it.
 
 import hashlib
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -64,7 +65,7 @@ def column_kind(where: str, dtype: DType, shape: Sequence[int], attrs: Mapping[s
     return ColumnKind(dtype.newbyteorder("="), tuple(int(n) for n in shape[1:]), plain_attrs(attrs))
 
 
-class Source:
+class Source(ABC):
     """Rows that are to be migrated.
 
     name      for people and error texts
@@ -80,19 +81,19 @@ class Source:
     attrs: Mapping[str, Any] = {}
     files: tuple[Path, ...] = ()
 
+    @abstractmethod
     def fingerprint(self) -> str:
         """Another one for a source that changed."""
-        raise NotImplementedError
 
     def missing(self) -> list[str]:
         """Names of chunks that are not there."""
         return []
 
+    @abstractmethod
     def slabs(self, start: int, slab_bytes: int) -> Iterator[Slab]:
         """All rows from `start` on, in order, about slab_bytes at a time."""
-        raise NotImplementedError
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 (most hold none)
         """Lets go of files."""
 
     @property
@@ -109,9 +110,9 @@ class ArraySource(Source):
 
     chunk_rows = 1  # rows that are decoded together: slabs end where a chunk ends
 
+    @abstractmethod
     def read(self, start: int, stop: int) -> Array:
         """Rows [start, stop), in any byte order."""
-        raise NotImplementedError
 
     def ranges(self, start: int, slab_bytes: int) -> Iterator[tuple[int, int]]:
         """The rows of each slab."""
@@ -129,12 +130,30 @@ class ArraySource(Source):
             yield begin, {name: self.read(begin, end)}
 
 
-class Aligned(Source):
-    """Columns of several sources, which have as many rows each."""
+class _Several(Source):
+    """What sources that are migrated as one share."""
 
     def __init__(self, name: str, sources: Sequence[Source]) -> None:
         self.name = name
         self.sources = tuple(sources)
+        self.files = tuple(file for source in sources for file in source.files)
+
+    def fingerprint(self) -> str:
+        return digest([source.fingerprint() for source in self.sources])
+
+    def missing(self) -> list[str]:
+        return [name for source in self.sources for name in source.missing()]
+
+    def close(self) -> None:
+        for source in self.sources:
+            source.close()
+
+
+class Aligned(_Several):
+    """Columns of several sources, which have as many rows each."""
+
+    def __init__(self, name: str, sources: Sequence[Source]) -> None:
+        super().__init__(name, sources)
         self.rows = sources[0].rows
         self.columns = {}
         for source in sources:
@@ -147,13 +166,6 @@ class Aligned(Source):
                 raise ValueError(f"two columns have the name {key!r}")
             self.columns.update(source.columns)
         self.attrs = {key: value for source in sources for key, value in source.attrs.items()}
-        self.files = tuple(file for source in sources for file in source.files)
-
-    def fingerprint(self) -> str:
-        return digest([source.fingerprint() for source in self.sources])
-
-    def missing(self) -> list[str]:
-        return [name for source in self.sources for name in source.missing()]
 
     def slabs(self, start: int, slab_bytes: int) -> Iterator[Slab]:
         """Slabs of all together. The first source sets the pace."""
@@ -172,17 +184,12 @@ class Aligned(Source):
                 {key: rows[count:] for key, rows in part.items() if len(rows) > count} for part in waiting
             ]
 
-    def close(self) -> None:
-        for source in self.sources:
-            source.close()
 
-
-class Chained(Source):
+class Chained(_Several):
     """The rows of several sources of the same columns, one after the other."""
 
     def __init__(self, name: str, sources: Sequence[Source]) -> None:
-        self.name = name
-        self.sources = tuple(sources)
+        super().__init__(name, sources)
         first = sources[0]
         self.columns = first.columns
         if all(len(source.columns) == 1 for source in sources):  # arrays, which have the names of their files
@@ -201,13 +208,6 @@ class Chained(Source):
                         f"column {key!r} is {_text(its)} in {source.name}, and {_text(mine)} in {first.name}"
                     )
         self.rows = sum(source.rows for source in sources)
-        self.files = tuple(file for source in sources for file in source.files)
-
-    def fingerprint(self) -> str:
-        return digest([source.fingerprint() for source in self.sources])
-
-    def missing(self) -> list[str]:
-        return [name for source in self.sources for name in source.missing()]
 
     def slabs(self, start: int, slab_bytes: int) -> Iterator[Slab]:
         before = 0
@@ -216,10 +216,6 @@ class Chained(Source):
                 for at, rows in source.slabs(max(0, start - before), slab_bytes):
                     yield before + at, rows
             before += source.rows
-
-    def close(self) -> None:
-        for source in self.sources:
-            source.close()
 
 
 def _text(kind: ColumnKind | None) -> str:

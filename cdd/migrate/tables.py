@@ -4,6 +4,7 @@ A column of numbers, of times, or of lists of one length, which are rows. Nulls,
 lengths are refused, by the column's name: a store has no place for them.
 """
 
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -68,9 +69,9 @@ class _Table(Source):
         kinds = [(key, str(kind.dtype), kind.row_shape) for key, kind in self.columns.items()]
         return digest([self.inner, self.rows, kinds, stamp(self.path)])
 
+    @abstractmethod
     def batches(self, start: int, rows: int) -> Iterator[tuple[int, dict[str, Array]]]:
         """Rows from `start` or some before on, about `rows` at a time."""
-        raise NotImplementedError
 
     def slabs(self, start: int, slab_bytes: int) -> Iterator[Slab]:
         step = max(1, slab_bytes // max(1, self.row_bytes))

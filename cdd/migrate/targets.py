@@ -7,6 +7,7 @@ import math
 import os
 import shutil
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -44,34 +45,35 @@ def free_bytes(wanted: str | int, folder: Path) -> int:
     return wanted
 
 
-class Target:
+class Target(ABC):
     """Rows that are being written. Used by one thread."""
 
     rows = 0
 
+    @abstractmethod
     def open(self, source: Source, fingerprint: str) -> None:
         """Goes on where an earlier run of this migration ended, or begins. Raises SourceChangedError, and
         FileExistsError for what no migration made."""
-        raise NotImplementedError
 
+    @abstractmethod
     def append(self, start: int, rows: Mapping[str, Array]) -> None:
         """Adds rows that begin with row `start` of the source. Those that are there already stay."""
-        raise NotImplementedError
 
+    @abstractmethod
     def finish(self) -> None:
         """Returns when all rows are durable."""
-        raise NotImplementedError
 
+    @abstractmethod
     def let_go(self) -> None:
         """Closes what is open, whatever is wrong with it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def read_back(self, start: int, stop: int) -> dict[str, Array]:
         """Rows as the disk has them, with every check."""
-        raise NotImplementedError
 
+    @abstractmethod
     def stored_bytes(self) -> int:
-        raise NotImplementedError
+        """Of its files."""
 
 
 def _patient(open_it: Callable[[], T]) -> T:

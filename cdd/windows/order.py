@@ -1,7 +1,7 @@
 """In which order an epoch has its windows, for any rank, from any batch on, without a list of them."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -12,6 +12,17 @@ from cdd.windows.permutation import Permutation
 _BLOCK = 16_384  # numbers that are made at once
 _BUFFER_RUNS = 64
 _MOST = (1 << 63) - 1
+
+
+class Ordering(TypedDict, total=False):
+    """How an epoch is ordered; cdd.torch.Loader says what each is."""
+
+    seed: int
+    shuffle: bool
+    near: int
+    rank: int
+    world: int
+    drop_last: bool
 
 
 class Order:

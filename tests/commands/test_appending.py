@@ -343,3 +343,15 @@ def test_a_dataset_is_refused(tmp_path: Path) -> None:
         w.append(price=np.ones(3))
     for name in ("day", "day/price", "day/data/price/__0__.cdd"):
         assert "dataset" in fails(2, "append", tmp_path / name, stdin=b"1\n")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "null"),
+    [("int32", "nan"), ("int64", "1.5"), ("uint8", "-1"), ("uint8", "300"), ("int16", "1e9")],
+)
+def test_what_stands_for_empty_fields_is_held_by_the_dtype(
+    tmp_path: Path, path: Path, dtype: str, null: str
+) -> None:
+    source = write(tmp_path / "in.csv", "a,b\n1,\n")
+    assert f"{dtype} does not hold" in fails(1, "append", path, source, "--dtype", dtype, f"--null={null}")
+    assert not path.exists()

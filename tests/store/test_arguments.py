@@ -1,5 +1,6 @@
 """Arguments of a wrong type or size: the error names them, what is allowed and what came."""
 
+import datetime
 import io
 import os
 import pickle
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import cdd
+from cdd import arguments
 
 BOOK = np.ones((100, 5, 3), np.float32)
 
@@ -204,3 +206,20 @@ def test_errors_of_two_files_name_the_right_one(path: Path, tmp_path: Path) -> N
             use(tmp_path / "a.cdd.missing", tmp_path / "a.cdd")
         assert caught_missing.value.filename == str(tmp_path / "a.cdd.missing")
     assert there.read_bytes() == b"precious"
+
+
+def test_spans_of_time() -> None:
+    told = {
+        "5ns": 5,
+        "100ms": 10**8,
+        "1s": 10**9,
+        "2min": 120 * 10**9,
+        "2m": 120 * 10**9,
+        "1D": 86400 * 10**9,
+    }
+    told |= {"": 0, "1": 0, "1.5s": 0, "-1s": 0, "1 fortnight": 0, "0s": 0}
+    for text, expected in told.items():
+        assert arguments.span_ns(text) == expected, text
+    assert arguments.span_ns(np.timedelta64(3, "us")) == 3000
+    assert arguments.span_ns(datetime.timedelta(hours=1)) == 3600 * 10**9
+    assert arguments.span_ns([]) == arguments.span_ns(np.timedelta64(-1, "s")) == 0

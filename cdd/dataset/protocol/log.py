@@ -7,7 +7,7 @@ wins; and where the record after the newest is not there, its pack is looked for
 
 import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -102,6 +102,19 @@ def parse_record(data: bytes, version: int, where: str) -> dict[str, Any]:
     return checked
 
 
+def _last(number: int, is_there: Callable[[int], bool]) -> int:
+    """The last of a run of numbers that are there, of which `number` is one; some 2 log2 look-ups."""
+    step = 1
+    while is_there(number + step):
+        number += step
+        step *= 2
+    while step > 1:
+        step //= 2
+        if is_there(number + step):
+            number += step
+    return number
+
+
 class Log:
     """The log in a directory. Any number of threads and processes may use it at once."""
 
@@ -136,26 +149,11 @@ class Log:
                     return found
                 found = self._end_of_packs(pack_of(found + 1))
                 continue
-            found, step = found + 1, 2
-            while self._is_there(found + step):
-                found += step
-                step *= 2
-            while step > 1:
-                step //= 2
-                if self._is_there(found + step):
-                    found += step
+            found = _last(found + 1, self._is_there)
 
     def _end_of_packs(self, pack: int) -> int:
         """The last version that is packed; `pack` is there."""
-        step = 1
-        while self._is_packed(pack + step):
-            pack += step
-            step *= 2
-        while step > 1:
-            step //= 2
-            if self._is_packed(pack + step):
-                pack += step
-        return (pack + 1) * PACK
+        return (_last(pack, self._is_packed) + 1) * PACK
 
     # ------------------------------------------------------------ reading
 
