@@ -67,6 +67,18 @@ class Buffer {
   bool held_ = false;
 };
 
+// The GIL for a thread that may be any: one that released it, or one of the core's.
+class Gil {
+ public:
+  Gil() noexcept : state_(PyGILState_Ensure()) {}
+  ~Gil() { PyGILState_Release(state_); }
+  Gil(const Gil&) = delete;
+  Gil& operator=(const Gil&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
+
 class GilRelease {
  public:
   GilRelease() noexcept : state_(PyEval_SaveThread()) {}

@@ -52,6 +52,7 @@ def test(build_wheel: Callable[[Path], Path], arguments: list[str]) -> None:
     results.unlink(missing_ok=True)
     named = [*TESTS] if not any(Path(a.split("::")[0]).exists() for a in arguments) else []
     command = [PYTHON, "-P", "-m", "pytest", f"--junitxml={results}", *named, *arguments]
+    command += ["-o", "junit_family=xunit1"]  # the one that has properties
     done = subprocess.run([str(word) for word in command], cwd=ROOT)
     if done.returncode:
         fail(f"exit code {done.returncode} from the tests of the plug-ins")

@@ -11,17 +11,6 @@
 namespace cdd::ext {
 namespace {
 
-class Gil {
- public:
-  Gil() : state_(PyGILState_Ensure()) {}
-  ~Gil() { PyGILState_Release(state_); }
-  Gil(const Gil&) = delete;
-  Gil& operator=(const Gil&) = delete;
-
- private:
-  PyGILState_STATE state_;
-};
-
 struct Field {
   std::string name, format, values_format;
   bool nullable = false;

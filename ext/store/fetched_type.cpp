@@ -21,18 +21,6 @@ namespace {
 
 FetchedObject* cast(PyObject* self) { return reinterpret_cast<FetchedObject*>(self); }
 
-// The GIL for a thread that may be any: one that released it, or one of the core's.
-class WithGil {
- public:
-  WithGil() noexcept : state_(PyGILState_Ensure()) {}
-  ~WithGil() { PyGILState_Release(state_); }
-  WithGil(const WithGil&) = delete;
-  WithGil& operator=(const WithGil&) = delete;
-
- private:
-  PyGILState_STATE state_;
-};
-
 // Takes the exception that is set.
 [[noreturn]] void throw_exception() {
   PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
@@ -43,7 +31,7 @@ class WithGil {
   Py_XDECREF(traceback);
   throw PythonException(std::shared_ptr<PyObject>(value, [](PyObject* held) {
     if (Py_IsInitialized() == 0) return;
-    const WithGil gil;
+    const Gil gil;
     Py_XDECREF(held);
   }));
 }
@@ -58,12 +46,12 @@ class Callables final : public FetchedStorage::Source {
       for (Ref* const ref : held) ref->release();
       return;
     }
-    const WithGil gil;
+    const Gil gil;
     for (Ref* const ref : held) *ref = Ref();
   }
 
   std::uint64_t size() override {
-    const WithGil gil;
+    const Gil gil;
     const Ref found(PyObject_CallFunctionObjArgs(size_.get(), nullptr));
     if (!found) throw_exception();
     const unsigned long long size = PyLong_AsUnsignedLongLong(found.get());
@@ -72,7 +60,7 @@ class Callables final : public FetchedStorage::Source {
   }
 
   void ask(std::span<const ByteRange> ranges) override {
-    const WithGil gil;
+    const Gil gil;
     const Ref list(PyList_New(0));
     for (const ByteRange& range : ranges) {
       const Ref item(Py_BuildValue("(KK)", static_cast<unsigned long long>(range.offset),
@@ -84,7 +72,7 @@ class Callables final : public FetchedStorage::Source {
   }
 
   std::vector<FetchedStorage::Held> read(std::uint64_t offset, MutableBytes out) override {
-    const WithGil gil;
+    const Gil gil;
     const Ref found(PyObject_CallFunction(read_.get(), "Kn", static_cast<unsigned long long>(offset),
                                           static_cast<Py_ssize_t>(out.size())));
     if (!found) throw_exception();

@@ -223,7 +223,7 @@ def test_a_thread_that_is_left_at_exit_hangs_nothing(tmp_path: Path) -> None:
         next(batches)
         sys.modules["__main__"].kept = batches
     """
-    command = [sys.executable, "-W", "error", "-c", script, str(tmp_path / "a.cdd")]
+    command = [sys.executable, "-P", "-W", "error", "-c", script, str(tmp_path / "a.cdd")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
     assert (done.returncode, done.stderr) == (0, "")
