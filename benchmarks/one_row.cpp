@@ -22,7 +22,7 @@ constexpr int kRounds = 7;
 // One row of a chunk whose record is in memory.
 struct Place {
   Bytes record;
-  ChunkPlace key;
+  ChunkKey key;
   std::uint32_t n_rows;
   std::uint64_t row;
 };
