@@ -16,7 +16,7 @@ Buffer = typing_extensions.Buffer | npt.NDArray[Any]
 Out = TypeVar("Out")
 
 # Levels [0:2] and features [2:4] of each row.
-Cells = tuple[int, int, int, int]
+Cells = tuple[int, int, int, int, int]
 
 __version__: str
 codec_names: str  # separated by ", "

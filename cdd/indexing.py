@@ -14,7 +14,7 @@ import numpy as np
 from cdd.arguments import shown
 from cdd.dtypes import Array
 
-Cells = tuple[int, int, int, int]  # levels [0:2] and features [2:4] of each row
+Cells = tuple[int, int, int, int, int]  # levels [0:2] by [4] and features [2:4] of each row
 Pick = int | slice | Sequence[int] | Array | None
 Numbers = range | Array  # of one dimension: ascending, none twice
 
@@ -181,8 +181,11 @@ def _distinct(numbers: Array) -> tuple[Numbers, Array]:
         found, places = flat, np.arange(flat.size)
     else:
         found, places = np.unique(flat, return_inverse=True)
-    if len(found) and found[-1] - found[0] + 1 == len(found):
-        return range(int(found[0]), int(found[-1]) + 1), places.reshape(numbers.shape)
+    if len(found):
+        first, last = int(found[0]), int(found[-1])
+        step = (last - first) // (len(found) - 1) if len(found) > 1 else 1
+        if last - first + 1 == len(found) or (np.diff(found) == step).all():
+            return range(first, last + 1, step), places.reshape(numbers.shape)
     return found, places.reshape(numbers.shape)
 
 
@@ -288,75 +291,6 @@ def _axis_of(selection: Selection, size: int, made_of: Any) -> tuple[int, tuple[
         shapes.append(box[rest].shape)
     axis = next(at for at, (one, two) in enumerate(zip(*shapes, strict=True)) if one != two)
     return axis, (*shapes[0][:axis], size, *shapes[0][axis + 1 :])
-
-
-# ------------------------------------------------------------ runs
-
-
-class Run(NamedTuple):
-    """What a key picks along one dimension: the run [begin, end) that holds it, and the key within that."""
-
-    begin: int
-    end: int
-    key: Any
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether all of the run is picked."""
-        return isinstance(self.key, int) or (isinstance(self.key, slice) and self.key == slice(None))
-
-    @property
-    def length(self) -> int | None:
-        """How many numbers are picked; None for one that has no dimension."""
-        if isinstance(self.key, int):
-            return None
-        if isinstance(self.key, slice):
-            return len(range(self.end - self.begin)[self.key])
-        return len(self.key)
-
-
-def run_of(pick: Pick, size: int, what: str) -> Run:
-    """The run of one dimension's key; `what` names the dimension. Raises IndexError as NumPy does."""
-    if pick is None:
-        return Run(0, size, slice(None))
-    if isinstance(pick, list | tuple) and all(type(number) is int for number in pick):
-        return _run_of_numbers(pick, size, what)
-    key = normal(pick, what)
-    if isinstance(key, int):
-        number = key + size if key < 0 else key
-        if not 0 <= number < size:
-            raise IndexError(f"index {key} is not one of {size} {what}")
-        return Run(number, number + 1, 0)
-    if isinstance(key, slice):
-        numbers = range(size)[key]
-        if len(numbers) == 0:
-            return Run(0, 1, slice(0, 0))
-        low, high = sorted((numbers[0], numbers[-1]))
-        return Run(low, high + 1, slice(None) if numbers.step == 1 else slice(None, None, numbers.step))
-    if key is Ellipsis:
-        return Run(0, size, slice(None))
-    if key.ndim != 1:
-        raise no_index(pick, what)
-    if key.dtype == bool:
-        if len(key) != size:
-            raise IndexError(f"the mask has {len(key)} items for {size} {what}")
-        key = key.nonzero()[0]
-    return _run_of_numbers(key.tolist(), size, what)
-
-
-def _run_of_numbers(picked: Sequence[int], size: int, what: str) -> Run:
-    """run_of() a list of numbers; without arrays, which take a µs each, where they are equally far apart."""
-    for number in picked:
-        if not -size <= number < size:
-            raise IndexError(f"index {number} is not one of {size} {what}")
-    if not picked:
-        return Run(0, 1, slice(0, 0))
-    numbers = [number + size if number < 0 else number for number in picked]
-    low, high = min(numbers), max(numbers)
-    step = numbers[1] - numbers[0] if len(numbers) > 1 else 1
-    if step == 0 or any(b - a != step for a, b in pairwise(numbers)):
-        return Run(low, high + 1, np.array(numbers) - low)
-    return Run(low, high + 1, slice(None) if step == 1 else slice(None, None, step))
 
 
 # ------------------------------------------------------------ numbers

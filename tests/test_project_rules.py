@@ -62,6 +62,7 @@ SHARED = {
     "options",
     "out",
     "progress",
+    "row_parts",
     "tables",
 }
 SHARED |= {"aio", "awaited", "strand", "threads"}

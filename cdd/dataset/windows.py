@@ -9,8 +9,9 @@ import numpy.typing as npt
 from cdd import _cdd, arguments
 from cdd.dataset.column import Column
 from cdd.dtypes import Array, DType
-from cdd.indexing import Pick, row_numbers, run_of
+from cdd.indexing import Pick, row_numbers
 from cdd.out import out_buffer, out_items
+from cdd.row_parts import box_of
 
 Picks = Pick | Mapping[str, Pick]
 Request = tuple[Any, ...]  # as _cdd.read_columns takes it
@@ -63,19 +64,18 @@ class Part:
         if levels is None and features is None:
             block = np.empty((*lead, *shape), item) if out is None else out_buffer(out, dtype)
             return (column._core, starts, rows, block, None), lambda: _result(block, dtype, out)
-        runs = run_of(levels, shape[0], "levels"), run_of(features, shape[1], "features")
-        cells = (runs[0].begin, runs[0].end, runs[1].begin, runs[1].end)
-        picked = *lead, *(size for run in runs if (size := run.length) is not None)
+        box = box_of(levels, features, shape)
+        picked = *lead, *box.shape
         part = np.empty(picked, item) if out is None else out_items(out, dtype, picked)
-        if all(run.is_whole for run in runs):
-            return (column._core, starts, rows, part, cells), lambda: _result(part, dtype, out)
-        box = np.empty((*lead, cells[1] - cells[0], cells[3] - cells[2]), item)
+        if box.is_whole:
+            return (column._core, starts, rows, part, box.cells), lambda: _result(part, dtype, out)
+        cells = np.empty((*lead, *box.cells_shape), item)
 
         def pick() -> Any:
-            part[...] = box[..., runs[0].key, :][..., runs[1].key]
+            part[...] = box.of(cells)
             return _result(part, dtype, out)
 
-        return (column._core, starts, rows, box, cells), pick
+        return (column._core, starts, rows, cells, box.cells), pick
 
 
 def _result(block: Array, dtype: DType, out: Any) -> Any:

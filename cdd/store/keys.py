@@ -140,19 +140,22 @@ def _box_of(
     picks: tuple[Numbers, ...], row_shape: tuple[int, ...]
 ) -> tuple[Cells | None, tuple[int, ...], tuple[int, ...]]:
     """The smallest box of a row that cells can be and that holds the picks: (cells, where it begins in each
-    dimension, how long it is). The core has levels, a row's first dimension, and features, all others as
-    one: so features of more than one dimension are a run only where the later ones are whole."""
+    dimension, how long it is). The core has levels, a row's first dimension, equally far apart, and
+    features, all others as one: so features of more than one dimension are a run only where the later ones
+    are whole."""
     begins, sizes = [], []
     is_cut = False
+    level_step = picks[0].step if picks and isinstance(picks[0], range) else 1
     for dimension, (pick, size) in enumerate(zip(picks, row_shape, strict=True)):
         begin, end = (0, size) if is_cut or len(pick) == 0 else (int(pick[0]), int(pick[-1]) + 1)
         begins.append(begin)
-        sizes.append(end - begin)
+        sizes.append(len(range(begin, end, 1 if dimension > 0 else level_step)))
         is_cut = is_cut or (dimension > 0 and end - begin > 1)
     if tuple(sizes) == row_shape:
         return None, tuple(begins), tuple(sizes)
     feature = 0
     for begin, size in zip(begins[1:], row_shape[1:], strict=True):
         feature = feature * size + begin
-    cells = (begins[0], begins[0] + sizes[0], feature, feature + math.prod(sizes[1:]))
+    end = begins[0] + (sizes[0] - 1) * level_step + 1
+    cells = (begins[0], end, feature, feature + math.prod(sizes[1:]), level_step)
     return cells, tuple(begins), tuple(sizes)

@@ -8,8 +8,9 @@ import numpy as np
 
 from cdd.arguments import shape_of_rows
 from cdd.dtypes import Array, DType
-from cdd.indexing import Cells, Pick, run_of
+from cdd.indexing import Cells, Pick
 from cdd.out import out_items
+from cdd.row_parts import box_of
 
 Read = Callable[[int, int, Array, Cells], None]  # puts cells of rows or windows [a, b) into an array
 PIECE_BYTES = 4 << 20  # of cells that are in memory only until a pick is applied to them
@@ -19,7 +20,7 @@ def row_part(row_shape: tuple[int, ...], cells: Cells | None) -> tuple[int, ...]
     """The shape in which the cells of a row come: features of more than one dimension as one."""
     if cells is None:
         return row_shape
-    return (cells[1] - cells[0], cells[3] - cells[2])[: len(row_shape)]
+    return (len(range(cells[0], cells[1], cells[4])), cells[3] - cells[2])[: len(row_shape)]
 
 
 def read_part(
@@ -38,19 +39,17 @@ def read_part(
         raise ValueError(
             f"levels and features are of (n, levels, features) stores, this one is {shape_of_rows(row_shape)}"
         )
-    levels_run = run_of(levels, row_shape[0], "levels")
-    features_run = run_of(features, row_shape[1], "features")
-    cells = (levels_run.begin, levels_run.end, features_run.begin, features_run.end)
-    shape = *lead, *(size for run in (levels_run, features_run) if (size := run.length) is not None)
+    box = box_of(levels, features, row_shape)
+    shape = *lead, *box.shape
     part = np.empty(shape, item) if out is None else out_items(out, dtype, shape)
-    if levels_run.is_whole and features_run.is_whole:
-        read(0, lead[0], part, cells)
+    if box.is_whole:
+        read(0, lead[0], part, box.cells)
     elif part.size:
-        box_shape = *lead[1:], cells[1] - cells[0], cells[3] - cells[2]
-        step = max(1, PIECE_BYTES // (math.prod(box_shape) * item.itemsize))
-        box = np.empty((min(step, lead[0]), *box_shape), item)
+        piece_shape = *lead[1:], *box.cells_shape
+        step = max(1, PIECE_BYTES // (math.prod(piece_shape) * item.itemsize))
+        piece = np.empty((min(step, lead[0]), *piece_shape), item)
         for begin in range(0, lead[0], step):
             end = min(begin + step, lead[0])
-            read(begin, end, box[: end - begin], cells)
-            part[begin:end] = box[: end - begin, ..., levels_run.key, :][..., features_run.key]
+            read(begin, end, piece[: end - begin], box.cells)
+            part[begin:end] = box.of(piece[: end - begin])
     return part.view(dtype) if out is None else out

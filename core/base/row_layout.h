@@ -56,16 +56,17 @@ struct RowRange {
   std::uint64_t count = 0;
 };
 
-// A part of each row of a book: levels [level_begin, level_end), and of these features [feature_begin,
-// feature_end). Levels are a row's first dimension, whatever follows counts as one of features; a row without
+// A part of each row of a book: of levels [level_begin, level_end) every level_step-th from the first one on,
+// and of these features [feature_begin, feature_end). Levels are a row's first dimension, whatever follows counts as one of features; a row without
 // dimensions is one level of one feature.
 struct Cells {
   std::uint32_t level_begin = 0;
   std::uint32_t level_end = 1;
   std::uint32_t feature_begin = 0;
   std::uint32_t feature_end = 1;
+  std::uint32_t level_step = 1;
 
-  std::uint32_t levels() const noexcept { return level_end - level_begin; }
+  std::uint32_t levels() const noexcept { return (level_end - level_begin - 1) / level_step + 1; }
   std::uint32_t features() const noexcept { return feature_end - feature_begin; }
 };
 

@@ -18,9 +18,11 @@ void check_range(RowRange range, std::uint64_t rows) {
 const Cells* checked_cells(const RowLayout& layout, const Cells* cells) {
   if (cells == nullptr) return nullptr;
   if (cells->level_begin >= cells->level_end || cells->level_end > layout.levels() ||
-      cells->feature_begin >= cells->feature_end || cells->feature_end > layout.features()) {
-    fail(ErrorCode::InvalidArgument, "levels %u to %u and features %u to %u are not within rows of %u and %u",
-         cells->level_begin, cells->level_end, cells->feature_begin, cells->feature_end, layout.levels(),
+      cells->feature_begin >= cells->feature_end || cells->feature_end > layout.features() ||
+      cells->level_step == 0) {
+    fail(ErrorCode::InvalidArgument,
+         "levels %u to %u by %u and features %u to %u are not within rows of %u and %u", cells->level_begin,
+         cells->level_end, cells->level_step, cells->feature_begin, cells->feature_end, layout.levels(),
          layout.features());
   }
   return cells_bytes(layout, cells) == layout.row_bytes() ? nullptr : cells;

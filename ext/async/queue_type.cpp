@@ -109,9 +109,7 @@ PyObject* submit(PyObject* self, std::unique_ptr<PythonRequest> request, Strand*
 }
 
 bool cells_of(PyObject* given, Cells* cells) {
-  return given == nullptr || given == Py_None ||
-         PyArg_ParseTuple(given, "IIII;cells are four numbers", &cells->level_begin, &cells->level_end,
-                          &cells->feature_begin, &cells->feature_end) != 0;
+  return given == nullptr || given == Py_None || parse_cells(given, cells);
 }
 
 // What is to be read: a Reader's rows or a Column's. Null with an exception set.

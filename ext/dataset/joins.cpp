@@ -33,11 +33,7 @@ bool add_request(const ModuleState& state, PyObject* item, Request& request,
     return false;
   }
   const bool is_part = cells != Py_None;
-  if (is_part && PyArg_ParseTuple(cells, "IIII;cells are four numbers", &request.cells.level_begin,
-                                  &request.cells.level_end, &request.cells.feature_begin,
-                                  &request.cells.feature_end) == 0) {
-    return false;
-  }
+  if (is_part && !parse_cells(cells, &request.cells)) return false;
   request.core = open_rows(column);
   std::span<const std::uint64_t> numbers;
   if (!request.core || !acquire_numbers(starts, "starts", request.starts, &numbers) ||

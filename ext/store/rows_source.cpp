@@ -86,14 +86,16 @@ bool acquire_numbers(PyObject* object, const char* name, Buffer& buffer,
   return true;
 }
 
+bool parse_cells(PyObject* tuple, Cells* cells) {
+  return PyArg_ParseTuple(tuple, "IIIII;cells are five numbers", &cells->level_begin, &cells->level_end,
+                          &cells->feature_begin, &cells->feature_end, &cells->level_step) != 0;
+}
+
 namespace {
 
 // Whether the arguments are three, or four with the cells last.
 bool takes_cells(const char* method, PyObject* const* args, Py_ssize_t count, Cells* cells) {
-  if (count == 4) {
-    return PyArg_ParseTuple(args[3], "IIII;cells are four numbers", &cells->level_begin, &cells->level_end,
-                            &cells->feature_begin, &cells->feature_end) != 0;
-  }
+  if (count == 4) return parse_cells(args[3], cells);
   if (count != 3) PyErr_Format(PyExc_TypeError, "%s takes 3 or 4 arguments, got %zd", method, count);
   return count == 3;
 }

@@ -76,35 +76,42 @@ PyObject* rows_reads(PyObject* self, PyTypeObject* type, PyObject* const* args, 
 
 // The functions below return false, or nothing, for what is not plain. No exception is set then.
 
-// A slice without a step; both ends are within `size`.
-bool run_of(PyObject* slice, std::uint64_t size, std::uint64_t* begin, std::uint64_t* end) {
+// A slice that goes forward; both ends are within `size`, and so is the step.
+bool run_of(PyObject* slice, std::uint64_t size, std::uint64_t* begin, std::uint64_t* end,
+            std::uint64_t* step) {
   Py_ssize_t first = 0;
   Py_ssize_t last = 0;
-  Py_ssize_t step = 0;
+  Py_ssize_t every = 0;
   if (size > static_cast<std::uint64_t>(PY_SSIZE_T_MAX)) return false;
-  if (PySlice_Unpack(slice, &first, &last, &step) < 0) {
+  if (PySlice_Unpack(slice, &first, &last, &every) < 0) {
     PyErr_Clear();
     return false;
   }
-  const Py_ssize_t count = PySlice_AdjustIndices(static_cast<Py_ssize_t>(size), &first, &last, step);
+  PySlice_AdjustIndices(static_cast<Py_ssize_t>(size), &first, &last, every);
   *begin = static_cast<std::uint64_t>(first);
-  *end = static_cast<std::uint64_t>(first + count);
-  return step == 1;
+  *end = static_cast<std::uint64_t>(std::max(first, last));
+  if (every < 0) return false;
+  *step = std::min(static_cast<std::uint64_t>(every), size);
+  return true;
 }
 
 // One dimension of a row, null for all of it.
-bool add_pick(PyObject* key, std::uint32_t size, std::uint32_t* begin, std::uint32_t* end, Wanted* wanted) {
+bool add_pick(PyObject* key, std::uint32_t size, std::uint32_t* begin, std::uint32_t* end, std::uint32_t* step,
+              Wanted* wanted) {
   std::uint64_t first = 0;
   std::uint64_t last = size;
+  std::uint64_t every = 1;
   if (key != nullptr && PyLong_CheckExact(key) != 0) {
     if (!row_of(key, size, &first) || first == size) return false;
     last = first + 1;
   } else {
-    if (key != nullptr && (PySlice_Check(key) == 0 || !run_of(key, size, &first, &last))) return false;
-    wanted->add(last - first);
+    if (key != nullptr && (PySlice_Check(key) == 0 || !run_of(key, size, &first, &last, &every))) return false;
+    if (first == last) return false;
+    wanted->add((last - first - 1) / every + 1);
   }
   *begin = static_cast<std::uint32_t>(first);
   *end = static_cast<std::uint32_t>(last);
+  *step = static_cast<std::uint32_t>(every);
   return first < last;
 }
 
@@ -112,8 +119,10 @@ bool add_cells(const RowLayout& layout, PyObject* levels, PyObject* features, Wa
   if (layout.dims().size() != 2) return false;
   Cells& cells = wanted->cells;
   wanted->has_cells = true;
-  return add_pick(levels, layout.levels(), &cells.level_begin, &cells.level_end, wanted) &&
-         add_pick(features, layout.features(), &cells.feature_begin, &cells.feature_end, wanted);
+  std::uint32_t feature_step = 1;
+  return add_pick(levels, layout.levels(), &cells.level_begin, &cells.level_end, &cells.level_step, wanted) &&
+         add_pick(features, layout.features(), &cells.feature_begin, &cells.feature_end, &feature_step, wanted) &&
+         feature_step == 1;
 }
 
 void add_whole_rows(const RowLayout& layout, Wanted* wanted) {
@@ -124,7 +133,8 @@ void add_whole_rows(const RowLayout& layout, Wanted* wanted) {
 bool add_rows(PyObject* key, std::uint64_t rows, Wanted* wanted) {
   std::uint64_t end = 0;
   if (PySlice_Check(key) != 0) {
-    if (!run_of(key, rows, &wanted->rows.first, &end)) return false;
+    std::uint64_t step = 1;
+    if (!run_of(key, rows, &wanted->rows.first, &end, &step) || step != 1) return false;
     wanted->rows.count = end - wanted->rows.first;
     wanted->add(wanted->rows.count);
     return true;

@@ -19,7 +19,7 @@ Buffer picked(const RowLayout& layout, Bytes rows, RowRange range, const Cells& 
   Buffer out;
   const std::size_t bytes = layout.item_bytes();
   for (std::uint64_t row = range.first; row < range.first + range.count; ++row) {
-    for (std::size_t level = cells.level_begin; level < cells.level_end; ++level) {
+    for (std::size_t level = cells.level_begin; level < cells.level_end; level += cells.level_step) {
       for (std::size_t feature = cells.feature_begin; feature < cells.feature_end; ++feature) {
         const std::size_t item = (row * layout.levels() + level) * layout.features() + feature;
         const Bytes found = rows.subspan(item * bytes, bytes);
@@ -37,7 +37,10 @@ std::vector<Cells> some_cells(const RowLayout& layout) {
                          {levels - 1, levels, features - 1, features},
                          {levels / 2, levels, 0, features},
                          {0, levels, features / 2, features},
-                         {levels / 3, levels / 3 + 1, features / 2, features / 2 + 1}};
+                         {levels / 3, levels / 3 + 1, features / 2, features / 2 + 1},
+                         {0, levels, 0, features, levels - 1},
+                         {levels / 3, levels, features / 2, features, 2},
+                         {0, levels - 1, 0, 1, 3}};
   std::erase_if(all, [&](const Cells& cells) { return cells_bytes(layout, &cells) == layout.row_bytes(); });
   return all;
 }
@@ -174,7 +177,7 @@ TEST(Cells, OutsideOfARowAreRefused) {
   EXPECT_EQ(out, rows_of(layout, 10));
   const std::uint64_t starts[] = {0};
   for (const Cells& cells : {Cells{0, 5, 0, 3}, Cells{0, 4, 0, 4}, Cells{2, 2, 0, 3}, Cells{3, 2, 0, 3},
-                             Cells{0, 4, 1, 0}, Cells{0, ~0u, 0, 3}}) {
+                             Cells{0, 4, 1, 0}, Cells{0, ~0u, 0, 3}, Cells{0, 4, 0, 3, 0}}) {
     EXPECT_THROW(reader.read_into({0, 10}, out, &cells), Error);
     EXPECT_THROW(reader.read_windows(starts, 10, out, &cells), Error);
   }

@@ -98,16 +98,18 @@ std::byte* gather_cells(const Shape& shape, const Cells& cells, const std::byte*
                         const IdsOf& ids_of, std::size_t slot_step, std::size_t rows, std::byte* out) {
   const std::size_t bytes = std::size_t{cells.features()} * shape.item_bytes;
   entries += std::size_t{cells.feature_begin} * shape.item_bytes;
-  with_known_bytes(bytes, [&](auto known) {
+  const std::size_t n_levels = cells.levels();
+  const auto gather = [&](auto known, std::size_t step) {
     const std::size_t n = known == 0 ? bytes : known;
     std::byte* to = out;
     for (std::size_t r = 0; r < rows; ++r) {
-      const auto* ids = ids_of(r);
-      for (std::size_t j = cells.level_begin; j < cells.level_end; ++j, to += n) {
-        std::memcpy(to, entries + std::size_t{ids[j * slot_step]} * stride, n);
+      const auto* ids = ids_of(r) + cells.level_begin * slot_step;
+      for (std::size_t j = 0; j < n_levels; ++j, ids += step, to += n) {
+        std::memcpy(to, entries + std::size_t{*ids} * stride, n);
       }
     }
-  });
+  };
+  with_known_bytes(bytes, [&](auto known) { gather(known, slot_step * cells.level_step); });
   return out + rows * cells.levels() * bytes;
 }
 

@@ -73,7 +73,8 @@ class Decoder {
   void want(const RowLayout& layout, const Cells& cells) {
     const std::uint32_t parts = items_.per_row / layout.row_items();  // of an item: a complex one has two
     std::bitset<kMaxStreams> items;
-    for (std::uint32_t level = cells.level_begin; level < cells.level_end; ++level) {
+    for (std::uint32_t i = 0; i < cells.levels(); ++i) {
+      const std::uint32_t level = cells.level_begin + i * cells.level_step;
       for (std::uint32_t feature = cells.feature_begin; feature < cells.feature_end; ++feature) {
         const std::uint32_t item = (level * layout.features() + feature) * parts;
         for (std::uint32_t part = 0; part < parts; ++part) items.set((item + part) % shape_.streams);
