@@ -57,8 +57,8 @@ struct RowRange {
 };
 
 // A part of each row of a book: of levels [level_begin, level_end) every level_step-th from the first one on,
-// and of these features [feature_begin, feature_end). Levels are a row's first dimension, whatever follows counts as one of features; a row without
-// dimensions is one level of one feature.
+// and of these features [feature_begin, feature_end). Levels are a row's first dimension, whatever follows
+// counts as one of features; a row without dimensions is one level of one feature.
 struct Cells {
   std::uint32_t level_begin = 0;
   std::uint32_t level_end = 1;

@@ -37,7 +37,8 @@ void copy_cells(const RowLayout& layout, const Cells* cells, const std::byte* ro
   const std::size_t level_bytes = layout.features() * item_bytes;
   Runs runs{cells->levels(), cells->features() * item_bytes, cells->level_step * level_bytes,
             layout.row_bytes()};
-  if (runs.bytes == level_bytes && cells->level_step == 1) runs = {1, cells_bytes(layout, cells), 0, layout.row_bytes()};
+  if (runs.bytes == level_bytes && cells->level_step == 1)
+    runs = {1, cells_bytes(layout, cells), 0, layout.row_bytes()};
   const std::byte* const from = rows + cells->level_begin * level_bytes + cells->feature_begin * item_bytes;
   with_known_bytes(runs.bytes, [&](auto bytes) { copy_runs<bytes>(runs, from, n_rows, out); });
 }

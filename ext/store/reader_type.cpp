@@ -5,7 +5,8 @@
 //     closed: bool
 //     def read_into(self, start: int, stop: int, out: Buffer, cells: Cells = all) -> None
 //     def read_windows(self, starts: Buffer, rows: int, out: Buffer, cells: Cells = all) -> None
-//         starts: int64 or uint64; cells: (first level, end, first feature, end, level step), out then has any shape
+//         starts: int64 or uint64; cells: (first level, end, first feature, end, level step), out then has
+//         any shape
 //     def search(self, values: Buffer, is_right: bool, places: Buffer) -> None
 //         values of the rows' dtype, places uint64
 //     def plan(self, starts: Buffer, rows: int) -> bytes    (offset, bytes) of each chunk, as uint64

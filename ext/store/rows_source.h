@@ -39,8 +39,8 @@ bool acquire_out(PyObject* out, std::initializer_list<std::uint64_t> lead, const
 // A view of 64-bit integers.
 bool acquire_numbers(PyObject* object, const char* name, Buffer& buffer,
                      std::span<const std::uint64_t>* numbers);
-// Cells as Python has them, a tuple of (level_begin, level_end, feature_begin, feature_end, level_step). False
-// with a Python exception set.
+// Cells as Python has them, a tuple of (level_begin, level_end, feature_begin, feature_end, level_step).
+// False with a Python exception set.
 bool parse_cells(PyObject* tuple, Cells* cells);
 
 // Methods and properties.

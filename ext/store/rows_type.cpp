@@ -96,8 +96,8 @@ bool run_of(PyObject* slice, std::uint64_t size, std::uint64_t* begin, std::uint
 }
 
 // One dimension of a row, null for all of it.
-bool add_pick(PyObject* key, std::uint32_t size, std::uint32_t* begin, std::uint32_t* end, std::uint32_t* step,
-              Wanted* wanted) {
+bool add_pick(PyObject* key, std::uint32_t size, std::uint32_t* begin, std::uint32_t* end,
+              std::uint32_t* step, Wanted* wanted) {
   std::uint64_t first = 0;
   std::uint64_t last = size;
   std::uint64_t every = 1;
@@ -105,7 +105,8 @@ bool add_pick(PyObject* key, std::uint32_t size, std::uint32_t* begin, std::uint
     if (!row_of(key, size, &first) || first == size) return false;
     last = first + 1;
   } else {
-    if (key != nullptr && (PySlice_Check(key) == 0 || !run_of(key, size, &first, &last, &every))) return false;
+    if (key != nullptr && (PySlice_Check(key) == 0 || !run_of(key, size, &first, &last, &every)))
+      return false;
     if (first == last) return false;
     wanted->add((last - first - 1) / every + 1);
   }
@@ -121,7 +122,8 @@ bool add_cells(const RowLayout& layout, PyObject* levels, PyObject* features, Wa
   wanted->has_cells = true;
   std::uint32_t feature_step = 1;
   return add_pick(levels, layout.levels(), &cells.level_begin, &cells.level_end, &cells.level_step, wanted) &&
-         add_pick(features, layout.features(), &cells.feature_begin, &cells.feature_end, &feature_step, wanted) &&
+         add_pick(features, layout.features(), &cells.feature_begin, &cells.feature_end, &feature_step,
+                  wanted) &&
          feature_step == 1;
 }
 
