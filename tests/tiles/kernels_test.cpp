@@ -29,7 +29,7 @@ TEST(Crc32c, KnownValues) {
 TEST(Crc32c, EveryTargetGivesTheReferencesValueWhereverItIsCut) {
   const Buffer bytes = random_bytes(10000, 1);
   for_each_target([&] {
-    for (std::size_t n = 0; n < bytes.size(); n += n < 100 ? 1 : n < 3000 ? 97 : 1013) {
+    for (std::size_t n = 0; n < bytes.size(); n += n < 100 || (n > 1000 && n < 1400) ? 1 : 97) {
       const std::uint32_t expected = simd::reference::crc32c(bytes.data() + 1, n);
       ASSERT_EQ(simd::crc32c(bytes.data() + 1, n), expected) << n;
       const std::size_t cut = n / 3;
