@@ -1,7 +1,7 @@
 // The options of a writer of tiles, from the dict that cdd.tiles.open makes of its keywords.
 #pragma once
 
-#include "core/tiles/pyramid.h"
+#include "core/tiles/pyramid/pyramid.h"
 #include "ext/errors.h"
 
 namespace cdd::ext {

@@ -1,4 +1,4 @@
-#include "core/tiles/reducer.h"
+#include "core/tiles/pyramid/reducer.h"
 
 #include "core/base/error.h"
 

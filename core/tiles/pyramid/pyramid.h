@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "core/tiles/reducer.h"
+#include "core/tiles/pyramid/reducer.h"
 #include "core/tiles/tile_writer.h"
 
 namespace cdd::tiles {

@@ -1,4 +1,4 @@
-#include "core/tiles/pyramid.h"
+#include "core/tiles/pyramid/pyramid.h"
 
 #include <algorithm>
 #include <bit>
