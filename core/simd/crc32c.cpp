@@ -133,8 +133,8 @@ HWY_INLINE std::uint32_t ByWords(std::uint32_t state, const std::byte* p, std::s
 #endif
 
 #if CDD_FOLDS
-// Of n >= kLeastFolded bytes. Four vectors run through them, each folded into the one four further on: what is
-// left has the remainder of all. The loads are one stream in order, as the prefetcher likes them.
+// Of n >= kLeastFolded bytes. Four vectors run through them, each folded into the one four further on: what
+// is left has the remainder of all. The loads are one stream in order, as the prefetcher likes them.
 constexpr std::size_t kVectors = 4;
 // x86 has the product of more than 16 bytes since AVX-512's second set of instructions; elsewhere they would
 // be taken apart for it.
@@ -147,9 +147,8 @@ HWY_INLINE std::uint32_t ByFolding(std::uint32_t state, const std::byte*& p, std
   const crc::Fold fold = crc::kFolds[step / 32];
   const auto by = hn::OddEven(hn::Set(d, fold.last), hn::Set(d, fold.first));
   const auto at = [&](std::size_t i) HWY_ATTR { return hn::LoadU(d, crc::words(p + i * step)); };
-  const auto folded = [&](auto v, std::size_t i) HWY_ATTR {
-    return hn::Xor3(hn::CLMulLower(v, by), hn::CLMulUpper(v, by), at(i));
-  };
+  const auto folded = [&](auto v, std::size_t i)
+                          HWY_ATTR { return hn::Xor3(hn::CLMulLower(v, by), hn::CLMulUpper(v, by), at(i)); };
   auto v0 = hn::Xor(at(0), hn::InsertLane(hn::Zero(d), 0, std::uint64_t{state}));
   auto v1 = at(1), v2 = at(2), v3 = at(3);
   for (p += kVectors * step, n -= kVectors * step; n >= kVectors * step;
