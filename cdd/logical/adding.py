@@ -110,8 +110,9 @@ def _new_zarr(
         options["shards"] = shards
     if array.dims is not None:
         options.setdefault("dimension_names", array.dims)
-    made = array._reading.places.group.create_array(name, shape=shape, dtype=array.dtype, **options)
-    underway.made_array(array._reading.places.group, name)
+    group = array._reading.places.group
+    made = group.create_array(name, shape=shape, dtype=array.dtype, **options)
+    underway.made(lambda: group.__delitem__(name))
     unit = (made.shards or made.chunks)[0]
     row_bytes = max(1, int(np.prod(shape[1:], dtype=float)) * array.itemsize)
     step = max(1, COPY_BYTES // row_bytes // unit) * unit
@@ -141,7 +142,7 @@ def _new_cdd(
     options.setdefault("dtype", array.dtype)
     options.setdefault("row_shape", tuple(int(size) for size in rows.shape[1:]))
     with cdd.open(file, "x", **options) as writer:
-        underway.made_file(file)
+        underway.made(Path(file).unlink)
         for _, block in blocks(rows, start, int(rows.shape[0]), COPY_BYTES):
             writer.append(block.astype(array.dtype, casting="same_kind", copy=False))
     with cdd.open(file) as reader:

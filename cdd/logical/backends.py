@@ -11,18 +11,18 @@ import os
 import random
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
 from cdd import _cdd, manifests
 from cdd.logical import repo
-from cdd.logical.errors import LogicalError
+from cdd.logical.errors import ConflictError, LogicalError
 from cdd.logical.extras import enter_icechunk, zarr
 from cdd.logical.manifest import ATTRIBUTE
 from cdd.logical.members import Places
-from cdd.logical.origins import home_of, manifest_of, members_folder, names_in, open_group, read_json
+from cdd.logical.origins import home_of, manifest_of, members_folder, names_below, open_group, read_json
 from cdd.logical.trust import Trust
 
 FORMAT = {"zarr_format": 3}
@@ -33,12 +33,12 @@ class Backend(Protocol):
 
     trust: Trust
     keeps_versions: bool  # whether older versions still name members that this commit does not
-    is_partly_seen: bool  # whether readers see some of a commit that failed
+    may_be_seen: bool  # whether readers may see something of the commit, though it raised
 
     def names(self) -> list[str]: ...
     def load(self, name: str) -> Any: ...
     def places(self, name: str) -> Places: ...
-    def create(self, name: str) -> None: ...
+    def create(self, name: str) -> Callable[[], object] | None: ...  # what takes it back, where that is needed
     def store(self, name: str, raw: Any) -> None: ...
     def remove(self, name: str) -> None: ...
     def commit(self, message: str) -> str | None: ...
@@ -50,8 +50,7 @@ class Underway:
 
     def __init__(self, backend: Backend) -> None:
         self._backend: Backend | None = backend
-        self._files: list[str] = []
-        self._members: list[tuple[Any, str]] = []  # a group and a name in it
+        self._made: list[Callable[[], object]] = []  # what deletes each
 
     @property
     def backend(self) -> Backend:
@@ -60,29 +59,34 @@ class Underway:
             raise ValueError("the transaction is not under way: it is used within its `with` block")
         return self._backend
 
-    def made_file(self, path: str) -> None:
-        self._files.append(path)
-
-    def made_array(self, group: Any, name: str) -> None:
-        self._members.append((group, name))
+    def made(self, take_back: Callable[[], object]) -> None:
+        """take_back() deletes what was made just now."""
+        self._made.append(take_back)
 
     def keep(self) -> None:
         """What was made stays, though no manifest names it yet."""
-        self._files.clear()
-        self._members.clear()
+        self._made.clear()
+
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """Where the block raises, what was made in it is deleted: the program may catch that and go on."""
+        before = len(self._made)
+        try:
+            yield
+        except BaseException:
+            self._delete(before)
+            raise
 
     def discard(self) -> None:
-        """Deletes what was made: it would be in nobody's way, and prune() would delete it. But what a
+        """Deletes what was made, though it would be in nobody's way and prune() would do it. But what a
         manifest may name by now stays."""
-        if self.backend.is_partly_seen:
-            return
-        for file in self._files:
-            with suppress(OSError):
-                Path(file).unlink()
-        if not self.backend.keeps_versions:
-            for group, name in self._members:
-                with suppress(Exception):
-                    del group[name]
+        if not self.backend.may_be_seen:
+            self._delete(0)
+
+    def _delete(self, first: int) -> None:
+        while len(self._made) > first:
+            with suppress(Exception):
+                self._made.pop()()
 
     def end(self) -> None:
         self.backend.close()
@@ -106,7 +110,7 @@ def backend_of(
             return RepoBackend(path, path, branch, trust, lock, create)
         if create and not any(Path(path).iterdir()):
             return RepoBackend(path, path, branch, trust, lock, create)
-    return StoreBackend(where, branch, allow, lock)
+    return StoreBackend(where, branch, allow, lock, create)
 
 
 def _enter_lock(held: ExitStack, lock: Any, path: str | None) -> None:
@@ -151,7 +155,7 @@ class JsonBackend:
     """One array in a JSON file; its name is the file's, without the suffix."""
 
     keeps_versions = False
-    is_partly_seen = False
+    may_be_seen = False
 
     def __init__(self, path: str, create: bool, trust: Trust, lock: Any) -> None:
         self.path, self.trust = path, trust
@@ -186,6 +190,7 @@ class JsonBackend:
     def commit(self, message: str) -> None:
         if self._raw is not None:
             data = manifests.text_of({ATTRIBUTE: self._raw}).encode() + b"\n"
+            self.may_be_seen = True
             _cdd.publish(self.path, data, True)
 
     def close(self) -> None:
@@ -197,20 +202,16 @@ class _Groups:
 
     def __init__(self, store: Any, base: str, trust: Trust, icechunk: bool) -> None:
         self.trust = trust
-        self._store, self._base, self._icechunk = store, base, icechunk
+        self.zarr_store, self._base, self._icechunk = store, base, icechunk
 
     def _path(self, name: str) -> str:
         return f"{self._base}/{name}" if self._base else name
 
     def _group(self, name: str) -> Any:
-        return open_group(self._store, self._path(name), "r+")
+        return open_group(self.zarr_store, self._path(name), "r+")
 
     def names(self) -> list[str]:
-        library = zarr()
-        try:
-            return names_in(library.open_group(self._store, path=self._base, mode="r+"))
-        except library.errors.BaseZarrError:
-            return []
+        return names_below(self.zarr_store, self._base)
 
     def load(self, name: str) -> Any:
         return manifest_of(self._group(name))
@@ -218,14 +219,15 @@ class _Groups:
     def places(self, name: str) -> Places:
         return Places(self._group(name), self.trust, {}, self._icechunk)
 
-    def create(self, name: str) -> None:
+    def create(self, name: str) -> Callable[[], object] | None:
         library = zarr()
         try:
-            library.create_group(self._store, path=self._path(name), **FORMAT)
+            library.create_group(self.zarr_store, path=self._path(name), **FORMAT)
         except library.errors.ContainsGroupError:  # of arrays, say, that are to be its members
-            pass
+            return None
         except library.errors.BaseZarrError as error:
             raise LogicalError(f"{name!r} cannot be created: {error}") from error
+        return lambda: _Groups.remove(self, name)
 
     def store(self, name: str, raw: Any) -> None:
         # Each Group holds a copy of its attributes: one that is stale would drop others' keys.
@@ -233,14 +235,14 @@ class _Groups:
 
     def remove(self, name: str) -> None:
         parent, _, last = self._path(name).rpartition("/")
-        del open_group(self._store, parent, "r+")[last]
+        del open_group(self.zarr_store, parent, "r+")[last]
 
 
 class RepoBackend(_Groups):
     """A session of an icechunk repository."""
 
     keeps_versions = True
-    is_partly_seen = False
+    may_be_seen = False
 
     def __init__(
         self, where: Any, path: str | None, branch: str, trust: Trust, lock: Any, create: bool = False
@@ -262,22 +264,40 @@ class RepoBackend(_Groups):
             self.repository.save_config()
         if not self._session.has_uncommitted_changes:
             return str(self._session.snapshot_id)
-        return repo.commit(self._session, message)
+        self.may_be_seen = True  # an error may come after the version was made
+        try:
+            return repo.commit(self._session, message)
+        except ConflictError:
+            self.may_be_seen = False
+            raise
 
     def close(self) -> None:
         self._held.close()
+
+
+def _root_group(where: Any, create: bool) -> Any:
+    """The group at the root of a zarr store; made in a store that the program has made, or with `create`."""
+    library = zarr()
+    is_place = isinstance(where, str | os.PathLike)
+    try:
+        return library.open_group(where, mode="r+" if is_place and not create else "a")
+    except (FileNotFoundError, library.errors.BaseZarrError) as error:
+        text = "no zarr group (create=True makes one)"
+        raise FileNotFoundError(2, text, os.fspath(where)) from error
 
 
 class StoreBackend(_Groups):
     """A zarr store, or a group of one, without versions."""
 
     keeps_versions = False
+    may_be_seen = False
 
-    def __init__(self, where: Any, branch: str, allow: Iterable[str | os.PathLike[str]], lock: Any) -> None:
+    def __init__(
+        self, where: Any, branch: str, allow: Iterable[str | os.PathLike[str]], lock: Any, create: bool
+    ) -> None:
         if branch != "main":
             raise ValueError("a branch is of an icechunk repository")
-        library = zarr()
-        group = where if isinstance(where, library.Group) else library.open_group(where, mode="a")
+        group = where if isinstance(where, zarr().Group) else _root_group(where, create)
         if hasattr(group.store, "session"):
             raise TypeError("a session's group commits by itself: give the repository to transaction()")
         home = home_of(group.store)
@@ -287,7 +307,6 @@ class StoreBackend(_Groups):
         super().__init__(group.store, group.path, trust, False)
         self._waiting: dict[str, Any] = {}
         self._removed: set[str] = set()
-        self.is_partly_seen = False
 
     def names(self) -> list[str]:
         return [name for name in super().names() if name not in self._removed]
@@ -297,9 +316,10 @@ class StoreBackend(_Groups):
             raise LogicalError(f"{name!r} was removed in this transaction")
         return super().load(name)
 
-    def create(self, name: str) -> None:
-        super().create(name)
+    def create(self, name: str) -> Callable[[], object] | None:
+        take_back = super().create(name)
         self._removed.discard(name)
+        return take_back
 
     def store(self, name: str, raw: Any) -> None:
         self._waiting[name] = raw
@@ -308,12 +328,11 @@ class StoreBackend(_Groups):
         self._removed.add(name)
 
     def commit(self, message: str) -> None:
+        self.may_be_seen = True
         for name, raw in self._waiting.items():
             super().store(name, raw)
-            self.is_partly_seen = True
         for name in self._removed:
             super().remove(name)
-            self.is_partly_seen = True
 
     def close(self) -> None:
         self._held.close()

@@ -27,7 +27,11 @@ class JsonOrigin:
     path: str
     trust: Trust = field(default_factory=Trust)
     named: Mapping[str, Any] = field(default_factory=dict)
-    name: str = ""
+
+    @property
+    def name(self) -> str:
+        """The file's, without the suffix."""
+        return Path(self.path).stem
 
     def load(self) -> Loaded:
         return read_json(self.path), Places(None, self.trust, self.named), None
@@ -67,7 +71,8 @@ def open_group(store: Any, name: str, mode: str = "r") -> Any:
         return library.open_group(store, path=name, mode=mode)
     except library.errors.BaseZarrError as error:
         place = "the repository" if hasattr(store, "session") else store
-        raise LogicalError(f"no logical array {name!r} in {place}: no zarr group of this path") from error
+        wanted = f"array {name!r} in {place}: no zarr group of this path" if name else f"arrays in {place}"
+        raise LogicalError(f"no logical {wanted}") from error
 
 
 def manifest_of(group: Any) -> Any:
@@ -87,6 +92,17 @@ def find_name(group: Any) -> str:
         found = f"it holds {', '.join(map(repr, names))}: name one" if names else "it holds none"
         raise LogicalError(f"the group {group.path!r} of {group.store} is no logical array, and {found}")
     return f"{group.path}/{names[0]}" if group.path else names[0]
+
+
+def names_below(store: Any, base: str) -> list[str]:
+    """Names of the logical arrays in a group of a store; none where there is no group yet, as in a
+    repository to which nothing was committed."""
+    library = zarr()
+    try:
+        group = library.open_group(store, path=base, mode="r")
+    except (FileNotFoundError, library.errors.BaseZarrError):
+        return []
+    return names_in(group)
 
 
 @contextmanager
@@ -112,7 +128,7 @@ def names_in(group: Any) -> list[str]:
 
 def members_folder(path: str) -> str:
     """Where .cdd members of a repository, store or JSON file are made: beside it, with its name."""
-    return f"{path.removesuffix('.json').rstrip('/')}.members"
+    return f"{path.rstrip('/')}.members"
 
 
 def home_of(store: Any) -> str | None:

@@ -6,12 +6,15 @@ icechunk 1.1 and 2.x both work. What is not the same in both is asked for by nam
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+import numpy as np
+
+from cdd import arguments
 from cdd.logical.errors import ConflictError, LogicalError
 from cdd.logical.extras import enter_icechunk, icechunk
 from cdd.logical.members import Places
@@ -26,14 +29,17 @@ class Version:
     branch: str | None = None
     tag: str | None = None
     snapshot: str | None = None
-    as_of: datetime | None = None
+    as_of: datetime | np.datetime64 | None = None
 
     def check(self) -> None:
         stays = [name for name in ("tag", "snapshot", "as_of") if getattr(self, name) is not None]
         if len(stays) > 1 or (self.branch is not None and stays not in ([], ["as_of"])):
             raise ValueError("one of branch=, tag= and snapshot= names a version, as_of= a time of a branch")
-        if self.as_of is not None and not isinstance(self.as_of, datetime):
-            raise TypeError(f"as_of is a datetime, not {type(self.as_of).__name__}")
+        if self.as_of is not None:
+            if not isinstance(self.as_of, datetime | np.datetime64):
+                raise TypeError(f"as_of is a datetime or datetime64, not {type(self.as_of).__name__}")
+            if np.isnat(np.datetime64(arguments.without_zone(self.as_of))):
+                raise ValueError("as_of is NaT")
 
 
 @dataclass(slots=True)
@@ -136,13 +142,13 @@ def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0].removeprefix("x ").strip()
 
 
-def _snapshot_at(repository: Any, branch: str, time: datetime) -> str:
-    """The branch's last snapshot at a time; a naive one is of this machine's time zone."""
-    time = time.astimezone(UTC)
+def _snapshot_at(repository: Any, branch: str, time: datetime | np.datetime64) -> str:
+    """The branch's last snapshot at a time; without a zone it is UTC, as everywhere in cdd and in NumPy."""
+    asked = np.datetime64(arguments.without_zone(time))
     for found in repository.ancestry(branch=branch):
-        if found.written_at <= time:
+        if np.datetime64(arguments.without_zone(found.written_at), "us") <= asked:
             return str(found.id)
-    raise LogicalError(f"the branch {branch!r} has no version as old as {time.isoformat()}")
+    raise LogicalError(f"the branch {branch!r} has no version as old as {asked} (UTC)")
 
 
 def commit(session: Any, message: str) -> str:

@@ -15,7 +15,7 @@ from cdd.attrs import encoded
 from cdd.dtypes import code_of, named
 from cdd.logical.adding import Storing
 from cdd.logical.backends import Underway, backend_of
-from cdd.logical.errors import ConflictError, LogicalError
+from cdd.logical.errors import ConflictError, ForkError, LogicalError
 from cdd.logical.manifest import Manifest, checked_json, read
 from cdd.logical.writing import WritableArray
 
@@ -78,6 +78,7 @@ class Transaction:
         self._message = message
         self._underway: Underway | None = None
         self._was_used = False
+        self._process = 0  # that began it
         self._arrays: dict[str, WritableArray] = {}
         self.version: str | None = None
         """The snapshot that the commit made, in a repository."""
@@ -92,6 +93,7 @@ class Transaction:
         if self._was_used:
             raise ValueError("a transaction is used once")
         self._underway = Underway(backend_of(*self._how))
+        self._process = os.getpid()
         self._was_used = True
         return self
 
@@ -99,13 +101,17 @@ class Transaction:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         underway = self._running
+        self._underway = None
+        if os.getpid() != self._process:  # what was made, and the lock, are the parent's
+            if kind is None:
+                raise ForkError("a transaction is committed by the process that began it, not by a forked child")
+            return
         try:
             if kind is None:
                 self._commit(underway)
             else:
                 underway.discard()
         finally:
-            self._underway = None
             for array in self._arrays.values():
                 array.close()
             underway.end()
@@ -157,11 +163,11 @@ class Transaction:
         fill_value  what elements in no region are; None: there are no such elements
         dims, attrs names of the dimensions; attributes, as JSON has them
 
-        Raises LogicalError where there is something of that name.
+        The name may have slashes, as a path in the store; the array of books.json is "books". Raises LogicalError
+        where there is an array of that name, or one within which it would lie, or the other way round; ValueError
+        for a shape, grid or chunks that do not fit; TypeError for a dtype that cdd does not store.
         """
-        names = self.names()
-        if arguments.text("name", name) in names:
-            raise LogicalError(f"there is an array {name!r} already")
+        _check_name(arguments.text("name", name), self.names())
         found = named(dtype)
         code_of(found)
         sizes = tuple(arguments.size(f"shape[{at}]", size, 0, 1 << 62) for at, size in enumerate(shape))
@@ -177,7 +183,9 @@ class Transaction:
                 f"shape {sizes} has elements that no region holds: begin with 0 rows, or fill_value"
             )
         checked = read(checked_json(made))
-        self._running.backend.create(name)
+        take_back = self._running.backend.create(name)
+        if take_back is not None:
+            self._running.made(take_back)
         self._arrays[name] = WritableArray(self._running, name, checked, True)
         return self._arrays[name]
 
@@ -189,6 +197,19 @@ class Transaction:
         backend.remove(name)
         if name in self._arrays:
             self._arrays.pop(name).close()
+
+
+def _check_name(name: str, others: list[str]) -> None:
+    """LogicalError for a name that is no path, or that others leave no room for: in the group of an array are
+    its members."""
+    parts = name.split("/")
+    if not set(parts).isdisjoint({"", ".", ".."}) or "\\" in name or not name.isprintable():
+        raise LogicalError(f"{name!r} is no name of an array: printable parts between single slashes are wanted")
+    for other in others:
+        if other == name:
+            raise LogicalError(f"there is an array {name!r} already")
+        if other.startswith(f"{name}/") or name.startswith(f"{other}/"):
+            raise LogicalError(f"of the arrays {other!r} and {name!r} one would lie within the other")
 
 
 def default_chunks(shape: tuple[int, ...], itemsize: int, grid: tuple[int, ...]) -> tuple[int, ...]:

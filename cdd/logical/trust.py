@@ -1,7 +1,8 @@
 """Which paths of a manifest may be opened: a manifest can come from a stranger.
 
 What transactions made for it lies in its own folder of members, and is opened. Any other path is opened only
-below a directory or URL that the program allows, after links are resolved.
+below a directory or URL that the program allows, after links are resolved. A relative path is looked for in
+the folder of members, beside it, where the manifest is, and in the allowed directories, in this order.
 """
 
 import os
@@ -36,7 +37,7 @@ class Trust:
 
     @property
     def directories(self) -> list[str]:
-        """Where relative paths are looked for, in turn."""
+        """Below which paths may be opened."""
         own = [self.home] if self.home else []
         return own + [place for place in self.allow if "://" not in place]
 
@@ -52,11 +53,12 @@ class Trust:
         directories = [str(Path(place).resolve()) for place in self.directories]
         outside = ""
         is_absolute = Path(path).is_absolute()
-        candidates = [path] if is_absolute else [str(Path(place, path)) for place in directories]
-        for candidate in candidates:
+        bases = [self.home, str(Path(self.home).parent), *self.allow] if self.home else self.directories
+        candidates = [path] if is_absolute else [str(Path(b, path)) for b in bases if "://" not in b]
+        for candidate in dict.fromkeys(candidates):
             real = Path(candidate).resolve()
             if not any(real.is_relative_to(place) for place in directories):
-                outside = str(real)
+                outside = outside or (str(real) if is_absolute or real.exists() else "")
             elif real.exists():
                 return str(real)
         if outside:

@@ -8,14 +8,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from cdd.logical import repo
 from cdd.logical.array import Array
-from cdd.logical.backends import Backend, JsonBackend, RepoBackend, backend_of
+from cdd.logical.backends import Backend, JsonBackend, RepoBackend, StoreBackend, backend_of
 from cdd.logical.checking import LogicalReport, Progress, open_all
-from cdd.logical.errors import LogicalError
 from cdd.logical.manifest import Manifest, read
 from cdd.logical.opening import open
-from cdd.logical.origins import home_of, leftovers_passed_over, manifest_of, names_in, open_group
+from cdd.logical.origins import home_of, leftovers_passed_over, manifest_of, names_below, open_group
 
 _OWN_NAME = re.compile("m[0-9a-f]{16}")  # as adding.new_name() makes them
 
@@ -27,7 +28,7 @@ def check(
     branch: str | None = None,
     tag: str | None = None,
     snapshot: str | None = None,
-    as_of: datetime | None = None,
+    as_of: datetime | np.datetime64 | None = None,
     members: Any = None,
     allow: Iterable[str | os.PathLike[str]] = (),
 ) -> LogicalReport:
@@ -97,12 +98,8 @@ def _unnamed_files(home: str, kept: set[str]) -> Iterator[Path]:
 
 def _files_of_store(store: Any) -> set[str]:
     """The paths that the manifests of one state of a store name."""
-    try:
-        root = open_group(store, "")
-    except LogicalError:  # the first version of a repository has nothing
-        return set()
     kept = set()
-    for name in names_in(root):
+    for name in names_below(store, ""):
         manifest = read(manifest_of(open_group(store, name)))
         kept |= {member.path for member in manifest.members}
     return kept
@@ -147,6 +144,8 @@ def prune(
                 gone += _delete_arrays(backend, name, manifest)
         if isinstance(backend, RepoBackend):
             kept |= _files_of_versions(backend.repository)
+        elif isinstance(backend, StoreBackend):  # other groups of the store have their files in the same folder
+            kept |= _files_of_store(backend.zarr_store)
         backend.commit("prune")
         home = backend.trust.home
         if home is not None and Path(home).is_dir():

@@ -15,7 +15,7 @@ from cdd import arguments
 from cdd.logical import repo
 from cdd.logical.adding import new_name
 from cdd.logical.array import Array
-from cdd.logical.backends import Backend, RepoBackend
+from cdd.logical.backends import RepoBackend, Underway
 from cdd.logical.digests import row_bytes_of
 from cdd.logical.errors import LogicalError, MemberError
 from cdd.logical.manifest import Member
@@ -24,9 +24,10 @@ CHUNK_BYTES = 1 << 20
 
 
 def virtual_members(
-    array: Array, backend: Backend, path: Any, rows: int | None, offset: int | None
+    array: Array, underway: Underway, path: Any, rows: int | None, offset: int | None
 ) -> list[Member]:
     """Members that hold the rows of a file, one after the other: see WritableArray.append_virtual()."""
+    backend = underway.backend
     if not isinstance(backend, RepoBackend):
         raise LogicalError(
             "virtual references are of icechunk repositories: append_member() takes files elsewhere"
@@ -47,7 +48,7 @@ def virtual_members(
     # A chunk has all of its rows: those of a last one that is not full are a member of their own.
     parts = [(0, found - found % size, size), (found - found % size, found, found % size)]
     return [
-        _member(array, file, begin + first * row_bytes, last - first, chunk, status)
+        _member(array, underway, file, begin + first * row_bytes, last - first, chunk, status)
         for first, last, chunk in parts
         if first < last
     ]
@@ -83,13 +84,16 @@ def _chunk_rows(rows: int, wanted: int) -> int:
     return max(1, min(wanted, rows))
 
 
-def _member(array: Array, file: Path, begin: int, rows: int, chunk: int, status: os.stat_result) -> Member:
+def _member(
+    array: Array, underway: Underway, file: Path, begin: int, rows: int, chunk: int, status: os.stat_result
+) -> Member:
     name = new_name()
     group = array._reading.places.group
     shape = (rows, *array.shape[1:])
     group.create_array(
         name, shape=shape, dtype=array.dtype, chunks=(chunk, *array.shape[1:]), compressors=None, filters=None
     )
+    underway.made(lambda: group.__delitem__(name))
     length = chunk * row_bytes_of(array.shape, array.dtype)
     modified = datetime.fromtimestamp(math.ceil(status.st_mtime), UTC)
     tail = "/0" * (array.ndim - 1)

@@ -1,6 +1,8 @@
 """WritableArray: a logical array within a transaction. Nothing of it is seen by readers before the commit."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, Unpack
 
 import numpy as np
@@ -24,7 +26,7 @@ from cdd.logical.errors import (
 from cdd.logical.manifest import Manifest, Member, Region
 from cdd.logical.members import ZarrSource
 from cdd.logical.plan import Piece, Reading
-from cdd.logical.regions import cut_within_chunks
+from cdd.logical.regions import Layout, cut_within_chunks
 from cdd.logical.virtual import virtual_members
 
 
@@ -149,14 +151,15 @@ class WritableArray(Array):
         source = adding.rows_of(rows, self.shape, self.dtype)
         missing, last = adding.completing(self, source)
         more = int(source.shape[0]) - missing
-        if more:  # first: where it fails, nothing was appended
-            if not missing:
-                self._check_end()
-            member = adding.new_member(self, self._underway, source, missing, codec, **how)
-        if last is not None:
-            self._put(last, adding.lengthened(self, last, source, missing), missing)
-        if more:
-            self._add_rows(member, 0, more)
+        with self._all_or_nothing():
+            if more:
+                if not missing:
+                    self._check_end()
+                member = adding.new_member(self, self._underway, source, missing, codec, **how)
+            if last is not None:
+                self._put(last, adding.lengthened(self, last, source, missing), missing)
+            if more:
+                self._add_rows(member, 0, more)
 
     def _check_end(self) -> None:
         end, unit = self.shape[0], self.manifest.grid[0]
@@ -178,20 +181,24 @@ class WritableArray(Array):
         They are virtual references of icechunk, which raise when the file changed since. Readers need allow=.
         MemberError where the file is too short or of another shape or dtype.
         """
+        self._check_under_way()
         self._check_end()
-        for member in virtual_members(self, self._underway.backend, path, rows, offset):
-            self._add_rows(member, 0, member.shape[0])
+        with self._all_or_nothing():
+            for member in virtual_members(self, self._underway, path, rows, offset):
+                self._add_rows(member, 0, member.shape[0])
 
     def prepare(self, rows: Any, codec: Any = None, **how: Unpack[Storing]) -> Member:
         """The first half of an append in two commits: writes the member, which no manifest names yet."""
         self._check_under_way()
         source = adding.rows_of(rows, self.shape, self.dtype)
-        member = adding.new_member(self, self._underway, source, 0, codec, **how)
+        with self._all_or_nothing():
+            member = adding.new_member(self, self._underway, source, 0, codec, **how)
         self._underway.keep()
         return member
 
     def append_prepared(self, member: Member) -> None:
         """The second half: appends a member that was written in a commit before."""
+        self._check_under_way()
         self._check_end()
         self._add_rows(member, 0, member.shape[0])
 
@@ -254,10 +261,11 @@ class WritableArray(Array):
         name = adding.new_name()
         region = Region(begin, hi, name, (0,) * self.ndim)
         dummy = Member(name, "named", tuple(source.shape))
-        self.manifest.with_regions([*self.regions, region], (*self.manifest.members, dummy))  # the bounds
-        member = adding.new_member(self, self._underway, source, 0, codec, **how)
-        regions = [*self.regions, region._replace(member=member.name)]
-        self._change(self.manifest.with_regions(regions, (*self.manifest.members, member)))
+        Layout(self.manifest.with_regions([*self.regions, region], (*self.manifest.members, dummy)))  # checks
+        with self._all_or_nothing():
+            member = adding.new_member(self, self._underway, source, 0, codec, **how)
+            regions = [*self.regions, region._replace(member=member.name)]
+            self._change(self.manifest.with_regions(regions, (*self.manifest.members, member)))
 
     def replace(self, region: Any, codec: Any = None, **how: Unpack[Storing]) -> None:
         """Moves a region to a new member: another codec, or codec="cdd" for a .cdd file. Options as append().
@@ -269,10 +277,11 @@ class WritableArray(Array):
         number, found = self._find(region)
         box = [range(lo, hi) for lo, hi in zip(found.lo, found.hi, strict=True)]
         view = adding.Box(self._reading, box)
-        member = adding.new_member(self, self._underway, view, 0, codec, **how)
         regions = self.regions
-        regions[number] = Region(found.lo, found.hi, member.name, (0,) * self.ndim)
-        self._use(regions, (*self.manifest.members, member))
+        with self._all_or_nothing():
+            member = adding.new_member(self, self._underway, view, 0, codec, **how)
+            regions[number] = Region(found.lo, found.hi, member.name, (0,) * self.ndim)
+            self._use(regions, (*self.manifest.members, member))
 
     def remove(self, region: Any) -> None:
         """Removes a region. Where the array has a fill value its elements are then that; else it must be the
@@ -333,6 +342,18 @@ class WritableArray(Array):
         _ = self._underway.backend
         self._open_reading()
 
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Where the block raises, the array is what it was before, and what was made for it is deleted."""
+        before, was_changed = self._reading, self.changed
+        try:
+            with self._underway.all_or_nothing():
+                yield
+        except BaseException:
+            self._show(before)
+            self.changed = was_changed
+            raise
+
     def _member(self, name: str) -> Member:
         for member in self.manifest.members:
             if member.name == name:
@@ -371,4 +392,5 @@ class WritableArray(Array):
         if self._underway.backend.keeps_versions:
             needed = {member.path for member in kept}  # two members may be the same array
             for path in {member.path for member in gone if member.kind == "zarr"} - needed:
-                del self._reading.places.group[path]
+                with suppress(KeyError):  # somebody deleted it
+                    del self._reading.places.group[path]

@@ -22,7 +22,7 @@ def test_info_and_verify_of_a_json_file(tmp_path: Path, capsys: pytest.CaptureFi
         assert text in said
     assert main(["verify", str(tmp_path / "books.json")]) == 0
     assert "all is well, 2 members, 600,000 bytes read" in capsys.readouterr().out
-    member = next((tmp_path / "books.members").iterdir())
+    member = next((tmp_path / "books.json.members").iterdir())
     data = bytearray(member.read_bytes())
     data[len(data) // 2] ^= 1
     member.write_bytes(data)

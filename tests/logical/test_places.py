@@ -68,8 +68,10 @@ def test_wrong_uses_of_a_json_file(tmp_path: Path) -> None:
             t["books"][0] = 5
     with pytest.raises(ValueError, match="branch"):
         logical.open(path, tag="v1")
-    with pytest.raises(ValueError, match="has no name"):
-        logical.open(path, "books")
+    assert logical.names(path) == ["books"]
+    assert logical.open(path, "books").name == "books"
+    with pytest.raises(logical.LogicalError, match="holds the array 'books', not 'other'"):
+        logical.open(path, "other")
     for text, error in (
         ("[]", "an object"),
         ("{}", "no field 'cdd:logical'"),
@@ -276,7 +278,7 @@ def test_every_kind_of_member(tmp_path: Path) -> None:
 
 def test_members_that_vanished_or_were_replaced(tmp_path: Path) -> None:
     of_file(tmp_path / "books.json")
-    first, second = sorted((tmp_path / "books.members").iterdir(), key=lambda path: path.stat().st_mtime_ns)
+    first, second = sorted((tmp_path / "books.json.members").iterdir(), key=lambda path: path.stat().st_mtime_ns)
     data = first.read_bytes()
     array = logical.open(tmp_path / "books.json")
     first.unlink()
@@ -350,9 +352,21 @@ def test_a_transaction_grants_what_it_names(tmp_path: Path) -> None:
     array = logical.open(path, allow=[tmp_path])
     assert [member.path for member in array.manifest.members] == [
         (tmp_path / "data" / "a.cdd").resolve().as_posix(), "b.cdd"]  # fmt: skip
-    with pytest.raises(logical.MemberError):
-        array[:]  # relative paths are looked for in the directories themselves
+    assert np.array_equal(array[:], BOOKS[:200])
     assert np.array_equal(logical.open(path, allow=[tmp_path / "place", tmp_path / "data"])[:], BOOKS[:200])
+    with pytest.raises(logical.MemberError, match=rf"allow=\['{tmp_path / 'place'}'\] would open it"):
+        logical.open(path, allow=[tmp_path / "data"])[100]
+
+
+def test_relative_paths_are_of_the_manifest_s_folder_first(tmp_path: Path) -> None:
+    for folder, first in (("place", 0), ("other", 100), ("moved", 0)):
+        (tmp_path / folder).mkdir()
+        cdd.save(tmp_path / folder / "a.cdd", BOOKS[first : first + 100])
+    with_member(tmp_path / "place" / "m.json", "a.cdd")  # without an id, which would tell the two apart
+    with_member(tmp_path / "m.json", "a.cdd")
+    for allow in ([tmp_path / "other", tmp_path / "place"], [tmp_path / "other", tmp_path]):
+        assert np.array_equal(logical.open(tmp_path / "place" / "m.json", allow=allow)[:], BOOKS[:100])
+    assert np.array_equal(logical.open(tmp_path / "m.json", allow=[tmp_path / "moved"])[:], BOOKS[:100])
 
 
 @needs_zarr
