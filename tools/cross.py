@@ -147,7 +147,7 @@ def check(name: str) -> None:
     """Builds the tests for a target and runs them; the program ends when one fails."""
     target = need_target(name)
     if name == "debian13":
-        check_debian13()
+        in_debian13("python3 dev.py test")
         return
     say(f"building the tests in build/{name}")
     configure(name)
@@ -170,8 +170,8 @@ def check(name: str) -> None:
         os.environ.pop("CDD_TEST_TARGET", None)
 
 
-def check_debian13() -> None:
-    """All tests in a tree of Debian 13, with its compiler, its libraries and its Python. Needs root."""
+def in_debian13(command: str) -> None:
+    """Runs a command on HEAD in a tree of Debian 13, with its compiler, libraries and Python. Needs root."""
     tree = DEPS / "debian13"
     if not (tree / "usr/bin/python3").exists():
         say("unpacking Debian 13")
@@ -192,7 +192,7 @@ def check_debian13() -> None:
         if Path("/", name).exists():
             shutil.copy(Path("/", name), tree / name)
     mounts = f"mount -t proc proc {tree}/proc && mount --bind /dev {tree}/dev"
-    inside = "cd /src/cdd && python3 dev.py test"
+    inside = f"cd /src/cdd && {command}"
     for name in ("CMAKE_C_COMPILER_LAUNCHER", "CMAKE_CXX_COMPILER_LAUNCHER"):  # of dev.py, for this machine
         os.environ.pop(name, None)
     os.environ |= {"HOME": "/root", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}

