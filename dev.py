@@ -380,7 +380,7 @@ def main() -> None:
     )
     commands.choices["cross"].add_argument("target", choices=cross_builds.TARGETS)
     commands.choices["cross"].add_argument(
-        "--python", action="store_true", help="the package's tests, or those named, in a Python of that machine"
+        "--python", action="store_true", help="the package's tests, or those named, in that machine's Python"
     )
     options, rest = parser.parse_known_args()
     takes_rest = options.command in ("demo", "test", "ecosystem", "bench", "sanitize", "wheel")

@@ -32,6 +32,7 @@ STEPS: dict[str, tuple[str, dict[str, int]]] = {
         "tests/logical/test_crash.py",
         {"CDD_LOGICAL_KILLS": 200, "CDD_LOGICAL_APPENDS": 1000},
     ),
+    "logical arrays, random transactions": ("tests/logical/test_model.py", {"CDD_LOGICAL_MODELS": 5000}),
     "datasets, killed": (
         "tests/dataset/test_processes.py",
         {"CDD_DATASET_KILLS": 3000, "CDD_DATASET_TURNS": 200},

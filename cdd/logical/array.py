@@ -235,7 +235,7 @@ class Array(ComparedByRows):
         many bytes. Negative numbers count from the end, stop=None is the end. Unlike a slice, rows that are
         not there raise IndexError. Raises ValueError for an `out` of another size, dtype or shape.
         """
-        rows = self.shape[0]
+        rows = self._open_reading().manifest.shape[0]
         first = arguments.index("start of read(start, stop, out)", start)
         last = rows if stop is None else arguments.index("stop of read(start, stop, out)", stop)
         first += rows if first < 0 else 0

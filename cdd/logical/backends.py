@@ -26,6 +26,7 @@ from cdd.logical.origins import home_of, manifest_of, members_folder, names_belo
 from cdd.logical.trust import Trust
 
 FORMAT = {"zarr_format": 3}
+TakeBack = Callable[[], object]  # deletes what was made
 
 
 class Backend(Protocol):
@@ -38,7 +39,7 @@ class Backend(Protocol):
     def names(self) -> list[str]: ...
     def load(self, name: str) -> Any: ...
     def places(self, name: str) -> Places: ...
-    def create(self, name: str) -> Callable[[], object] | None: ...  # what takes it back, where that is needed
+    def create(self, name: str) -> TakeBack | None: ...
     def store(self, name: str, raw: Any) -> None: ...
     def remove(self, name: str) -> None: ...
     def commit(self, message: str) -> str | None: ...
@@ -50,7 +51,7 @@ class Underway:
 
     def __init__(self, backend: Backend) -> None:
         self._backend: Backend | None = backend
-        self._made: list[Callable[[], object]] = []  # what deletes each
+        self._made: list[TakeBack] = []
 
     @property
     def backend(self) -> Backend:
@@ -59,7 +60,7 @@ class Underway:
             raise ValueError("the transaction is not under way: it is used within its `with` block")
         return self._backend
 
-    def made(self, take_back: Callable[[], object]) -> None:
+    def made(self, take_back: TakeBack) -> None:
         """take_back() deletes what was made just now."""
         self._made.append(take_back)
 
@@ -219,7 +220,7 @@ class _Groups:
     def places(self, name: str) -> Places:
         return Places(self._group(name), self.trust, {}, self._icechunk)
 
-    def create(self, name: str) -> Callable[[], object] | None:
+    def create(self, name: str) -> TakeBack | None:
         library = zarr()
         try:
             library.create_group(self.zarr_store, path=self._path(name), **FORMAT)
@@ -316,7 +317,7 @@ class StoreBackend(_Groups):
             raise LogicalError(f"{name!r} was removed in this transaction")
         return super().load(name)
 
-    def create(self, name: str) -> Callable[[], object] | None:
+    def create(self, name: str) -> TakeBack | None:
         take_back = super().create(name)
         self._removed.discard(name)
         return take_back

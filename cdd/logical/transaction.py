@@ -104,7 +104,9 @@ class Transaction:
         self._underway = None
         if os.getpid() != self._process:  # what was made, and the lock, are the parent's
             if kind is None:
-                raise ForkError("a transaction is committed by the process that began it, not by a forked child")
+                raise ForkError(
+                    "a transaction is committed by the process that began it, not by a forked child"
+                )
             return
         try:
             if kind is None:
@@ -163,9 +165,10 @@ class Transaction:
         fill_value  what elements in no region are; None: there are no such elements
         dims, attrs names of the dimensions; attributes, as JSON has them
 
-        The name may have slashes, as a path in the store; the array of books.json is "books". Raises LogicalError
-        where there is an array of that name, or one within which it would lie, or the other way round; ValueError
-        for a shape, grid or chunks that do not fit; TypeError for a dtype that cdd does not store.
+        The name may have slashes, as a path in the store; the array of books.json is "books".
+
+        Raises LogicalError where there is an array of that name, or one of both would lie within the other;
+        ValueError for a shape, grid or chunks that do not fit; TypeError for a dtype that cdd does not store.
         """
         _check_name(arguments.text("name", name), self.names())
         found = named(dtype)
@@ -204,7 +207,9 @@ def _check_name(name: str, others: list[str]) -> None:
     its members."""
     parts = name.split("/")
     if not set(parts).isdisjoint({"", ".", ".."}) or "\\" in name or not name.isprintable():
-        raise LogicalError(f"{name!r} is no name of an array: printable parts between single slashes are wanted")
+        raise LogicalError(
+            f"{name!r} is no name of an array: printable parts between single slashes are wanted"
+        )
     for other in others:
         if other == name:
             raise LogicalError(f"there is an array {name!r} already")

@@ -144,7 +144,9 @@ def prune(
                 gone += _delete_arrays(backend, name, manifest)
         if isinstance(backend, RepoBackend):
             kept |= _files_of_versions(backend.repository)
-        elif isinstance(backend, StoreBackend):  # other groups of the store have their files in the same folder
+        elif isinstance(
+            backend, StoreBackend
+        ):  # other groups of the store have their files in the same folder
             kept |= _files_of_store(backend.zarr_store)
         backend.commit("prune")
         home = backend.trust.home

@@ -1,13 +1,14 @@
 """Random transactions against NumPy: whatever is done, given up or fails, an array is what NumPy has of it.
 
-A state is a place with up to two logical arrays, the NumPy arrays that they must equal, and maybe a transaction
-that is under way. CDD_LOGICAL_MODELS is how many runs of up to 40 steps there are; dev.py soak makes many.
+A state is a place with up to two logical arrays, the NumPy arrays that they must equal, and maybe a
+transaction. CDD_LOGICAL_MODELS is how many runs of up to 40 steps there are; dev.py soak makes many.
 """
 
 import os
 import shutil
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,29 +27,12 @@ from hypothesis.stateful import (
 
 import cdd
 from cdd import logical
-from tests.logical.model_keys import key_of, same
-
-zarr = pytest.importorskip("zarr")
-icechunk = pytest.importorskip("icechunk")
+from tests.logical.model_rows import Breaks, BrokenError, key_of, made_member, made_place, same
 
 MODELS = int(os.environ.get("CDD_LOGICAL_MODELS", "12"))
 PLACES = ("repository", "in memory", "store", "group", "json")
 DTYPES = ("f4", "i2", "M8[ns]", "?", "c8")
 SEEDS = st.integers(0, 1 << 30)
-
-
-class Broken(Exception):
-    """What a block, or a source of rows, raises here."""
-
-
-class Breaks:
-    """Rows that break off while they are copied."""
-
-    def __init__(self, rows: np.ndarray) -> None:
-        self.shape, self.dtype = rows.shape, rows.dtype
-
-    def __getitem__(self, key: Any) -> np.ndarray:
-        raise Broken
 
 
 class LogicalArrays(RuleBasedStateMachine):
@@ -78,15 +62,9 @@ class LogicalArrays(RuleBasedStateMachine):
         self.grid = int(rng.choice([1, 1, 1, 4]))
         self.fill = np.ones((), self.dtype)[()] if rng.random() < 0.4 else None
         self.names = ("a",) if place == "json" else ("a", "deep/b")
-        self.is_json, self.is_store = place == "json", place in ("store", "group")
+        self.is_json = place == "json"
         self.in_memory, self.on_disk = place == "in memory", place == "repository"
-        self.where: Any = self.folder / ("a.json" if place == "json" else "place")
-        if place == "in memory":
-            self.where = icechunk.Repository.create(icechunk.in_memory_storage())
-        elif place == "group":
-            self.where = zarr.create_group(self.folder / "place").create_group("inner")
-        elif place == "store":
-            zarr.create_group(self.where)
+        self.where = made_place(place, self.folder)
         if rng.random() < 0.8:
             self.begin()
             for name in self.names:
@@ -101,9 +79,9 @@ class LogicalArrays(RuleBasedStateMachine):
     def opened(self, name: str, **version: Any) -> logical.Array:
         return logical.open(self.where, name, allow=[self.folder], **version)
 
-    def new_file(self, suffix: str) -> Path:
+    def new_path(self) -> Path:
         self.files += 1
-        return self.folder / f"file{self.files}{suffix}"
+        return self.folder / f"file{self.files}"
 
     @invariant()
     def arrays_are_numpys(self) -> None:
@@ -114,8 +92,6 @@ class LogicalArrays(RuleBasedStateMachine):
                 assert self.t[name].shape == expected.shape
 
     def check_committed(self) -> None:
-        if self.is_json and not self.where.exists():
-            return
         if isinstance(self.where, Path) and not self.where.exists():
             return
         assert logical.names(self.where) == sorted(self.truth)
@@ -137,7 +113,6 @@ class LogicalArrays(RuleBasedStateMachine):
         self.t = logical.transaction(self.where, "change", create=create, allow=[self.folder])
         self.t.__enter__()
         self.new = dict(self.truth)
-        self.left: list[logical.WritableArray] = []
 
     @precondition(lambda self: self.t is not None)
     @rule(given_up=st.booleans(), seed=SEEDS)
@@ -146,15 +121,14 @@ class LogicalArrays(RuleBasedStateMachine):
         t, self.t = self.t, None
         held = [t[name] for name in self.new]
         if given_up:
-            error = Broken()
-            assert not t.__exit__(Broken, error, None)
+            t.__exit__(BrokenError, BrokenError(), None)
         else:
             t.__exit__(None, None, None)
             self.truth = self.new
             if t.version is not None:
                 self.versions.append((t.version, self.truth))
         for array in held:
-            for ask in (lambda a=array: a.append(self.rows(0, 2)), lambda a=array: a[:], lambda a=array: a.grow()):
+            for ask in (partial(array.append, self.rows(0, 2)), array.read, array.grow):
                 with pytest.raises(ValueError, match=r"not under way|closed"):
                     ask()
         self.check_committed()
@@ -187,7 +161,7 @@ class LogicalArrays(RuleBasedStateMachine):
         array = self.t[name]
         try:
             found = do(array)
-        except (logical.LogicalError, Broken):
+        except (logical.LogicalError, BrokenError):
             same(array[:], self.new[name])
             return False
         if found is not None:
@@ -213,7 +187,12 @@ class LogicalArrays(RuleBasedStateMachine):
         self.new[name] = np.full(shape, 0 if self.fill is None else self.fill, self.dtype)
 
     @under_way
-    @rule(name=name, count=count, seed=SEEDS, how=st.sampled_from(["zarr", "raw", "shards", "cdd", "path", "prepared"]))
+    @rule(
+        name=name,
+        count=count,
+        seed=SEEDS,
+        how=st.sampled_from(["zarr", "raw", "shards", "cdd", "path", "prepared"]),
+    )
     def append(self, name: str, count: int, seed: int, how: str) -> None:
         rows = self.rows(seed, count)
 
@@ -226,7 +205,7 @@ class LogicalArrays(RuleBasedStateMachine):
                 chunks = (1 + seed % 3, *self.tail)
                 a.append(rows, {}, chunks=chunks, shards=(2 * chunks[0], *self.tail))
             elif how == "path" or (how == "cdd" and self.in_memory):
-                a.append(rows, "cdd", path=self.new_file(".cdd"), options={"chunk_rows": 1 + seed % 7})
+                a.append(rows, "cdd", path=self.new_path(), options={"chunk_rows": 1 + seed % 7})
             else:
                 a.append(rows, "cdd" if how == "cdd" else None)
             return np.concatenate([self.new[name], rows])
@@ -239,41 +218,30 @@ class LogicalArrays(RuleBasedStateMachine):
     @rule(name=name, count=count, seed=SEEDS, is_cdd=st.booleans())
     def append_that_breaks(self, name: str, count: int, seed: int, is_cdd: bool) -> None:
         rows = Breaks(self.rows(seed, count + 1))
-        path = self.new_file(".cdd") if is_cdd and self.in_memory else None
+        path = self.new_path() if is_cdd and self.in_memory else None
         if self.change(name, lambda a: a.append(rows, "cdd" if is_cdd else None, path=path)):
             raise AssertionError("rows that break off were appended")
 
     @under_way
-    @rule(name=name, count=count, seed=SEEDS, kind=st.sampled_from(["cdd", "inside", "outside", "virtual", "column"]))
+    @rule(
+        name=name,
+        count=count,
+        seed=SEEDS,
+        kind=st.sampled_from(["cdd", "inside", "outside", "virtual", "column"]),
+    )
     def append_member(self, name: str, count: int, seed: int, kind: str) -> None:
         rows = self.rows(seed, count + 1)
         start = seed % (count + 1)
         taken = seed // 7 % (count + 2 - start)
 
         def do(a: logical.WritableArray) -> np.ndarray:
-            member: Any
+            path = self.new_path()
             if kind == "virtual" and self.on_disk:
-                file = self.new_file(".npy")
-                np.save(file, rows)
-                os.utime(file, (1e9, 1e9))
-                a.append_virtual(file)
+                a.append_virtual(made_member(kind, rows, path))
                 return np.concatenate([self.new[name], rows])
-            if kind == "inside" and not self.is_json:
-                group = a._reading.places.group
-                member = group.create_array(f"own{self.files}", shape=rows.shape, dtype=self.dtype, overwrite=True)
-                self.files += 1
-                member[...] = rows
+            member = made_member(kind, rows, path, a._reading.places.group)
+            if kind == "inside":
                 self.may_leave = True  # it is the user's
-            elif kind == "column":
-                member = self.new_file(".dataset")
-                with cdd.dataset.open(member, "w") as ds:
-                    ds.append(x=rows)
-            elif kind == "cdd":
-                member = self.new_file(".cdd")
-                cdd.save(member, rows)
-            else:
-                member = zarr.create_array(self.new_file(".zarr"), shape=rows.shape, dtype=self.dtype)
-                member[...] = rows
             a.append_member(member, taken, start=start, column="x" if kind == "column" else None)
             if kind == "cdd" and seed % 2:  # a collector goes on
                 with cdd.open(member, "a") as w:
@@ -344,10 +312,13 @@ class LogicalArrays(RuleBasedStateMachine):
     @rule(name=name)
     def grow(self, name: str) -> None:
         def do(a: logical.WritableArray) -> np.ndarray:
+            end = len(a)
             more = a.grow()
-            rows = a[len(a) - more :]
+            rows = a[end:]
             if more:
-                same(rows, np.asarray(a._reading.places.open(a.manifest.members[-1], a.dtype).array[-more:]))
+                (last,) = (region.member for region in a.regions if region.hi[0] == len(a))
+                (member,) = (member for member in a.manifest.members if member.name == last)
+                same(rows, a._reading.places.open(member, a.dtype).array[-more:])
             return np.concatenate([self.new[name], rows])
 
         self.change(name, do)
@@ -374,11 +345,10 @@ class LogicalArrays(RuleBasedStateMachine):
     @rule(name=name, seed=SEEDS)
     def read(self, name: str, seed: int) -> None:
         rng = np.random.default_rng(seed)
-        found, expected = (self.t, self.new) if self.t is not None else (None, self.truth)
-        if name not in expected:
+        rows = (self.truth if self.t is None else self.new).get(name)
+        if rows is None:
             return
-        rows = expected[name]
-        array = self.opened(name) if found is None else found[name]
+        array = self.opened(name) if self.t is None else self.t[name]
         for _ in range(6):
             key = key_of(rng, rows.shape)
             same(array[key], rows[key])
@@ -420,7 +390,11 @@ class LogicalArrays(RuleBasedStateMachine):
 def test_random_transactions(record_property: Callable[[str, object], None]) -> None:
     checks = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
     how = settings(
-        max_examples=MODELS, stateful_step_count=40, deadline=None, database=None, suppress_health_check=checks
+        max_examples=MODELS,
+        stateful_step_count=40,
+        deadline=None,
+        database=None,
+        suppress_health_check=checks,
     )
     run_state_machine_as_test(LogicalArrays, settings=how)
     record_property("runs of random transactions", MODELS)

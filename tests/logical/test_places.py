@@ -278,7 +278,9 @@ def test_every_kind_of_member(tmp_path: Path) -> None:
 
 def test_members_that_vanished_or_were_replaced(tmp_path: Path) -> None:
     of_file(tmp_path / "books.json")
-    first, second = sorted((tmp_path / "books.json.members").iterdir(), key=lambda path: path.stat().st_mtime_ns)
+    first, second = sorted(
+        (tmp_path / "books.json.members").iterdir(), key=lambda path: path.stat().st_mtime_ns
+    )
     data = first.read_bytes()
     array = logical.open(tmp_path / "books.json")
     first.unlink()

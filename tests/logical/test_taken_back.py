@@ -3,8 +3,8 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,10 @@ class Breaks:
 def test_a_place_to_which_nothing_was_committed(where: Any, tmp_path: Path) -> None:
     zarr.create_group(tmp_path / "store")
     for place in (where, tmp_path / "store", tmp_path / "new"):
-        with pytest.raises(ZeroDivisionError), logical.transaction(place, create=isinstance(place, Path)) as t:
+        with (
+            pytest.raises(ZeroDivisionError),
+            logical.transaction(place, create=isinstance(place, Path)) as t,
+        ):
             t.create("books", shape=(0, 50, 3), dtype="f4").append(BOOKS[:10])
             1 / 0  # noqa: B018
         assert logical.names(place) == []
@@ -50,7 +53,7 @@ def test_a_place_to_which_nothing_was_committed(where: Any, tmp_path: Path) -> N
             logical.open(place)
         with pytest.raises(logical.LogicalError, match="no logical array 'books'"):
             logical.open(place, "books")
-    assert os.listdir(tmp_path / "store") == ["zarr.json"]
+    assert [path.name for path in (tmp_path / "store").iterdir()] == ["zarr.json"]
 
 
 def test_a_place_that_is_not_there(tmp_path: Path) -> None:
@@ -71,8 +74,20 @@ def test_names_that_leave_no_room(where: Any) -> None:
     begin(where)
     with logical.transaction(where) as t:
         t.create("deep/er", shape=(0,), dtype="i8")
-        for name in ("", "/", "a//b", "a/../b", "/a", "a/", "a\\b", "a\0", "books/inner", "deep", "deep/er/est"):
-            with pytest.raises(logical.LogicalError, match="no name of an array|within the other"):
+        for name in (
+            "",
+            "/",
+            "a//b",
+            "a/../b",
+            "/a",
+            "a/",
+            "a\\b",
+            "a\0",
+            "books/inner",
+            "deep",
+            "deep/er/est",
+        ):
+            with pytest.raises(logical.LogicalError, match=r"no name of an array|within the other"):
                 t.create(name, shape=(0,), dtype="i8")
         t.create("deeper", shape=(0,), dtype="i8")
     assert logical.names(where) == ["books", "deep/er", "deeper"]
@@ -91,13 +106,10 @@ def test_a_failure_that_is_caught_leaves_nothing(
         with logical.transaction(place, create=is_json, allow=[tmp_path]) as t:
             a = t.create("a", shape=(100, 50, 3), dtype="f4", chunks=(10, 50, 3), fill_value=0)
             a.append(BOOKS[:10], path=tmp_path / "own.cdd" if is_json else None)
-            lost: list[Callable[[], object]] = [lambda a=a: a.append(Breaks()), lambda a=a: a.prepare(Breaks())]
-            lost.append(lambda a=a: a.add((0, 0, 0), Breaks()))
-            if not in_memory:
-                lost += [lambda a=a: a.append(Breaks(), "cdd"), lambda a=a: a.prepare(Breaks(), "cdd")]
-            for fail in lost:
-                with pytest.raises((ZeroDivisionError, logical.ManifestError)):
-                    fail()
+            for codec in [None] if in_memory else [None, "cdd"]:
+                for fail in (a.append, a.prepare, partial(a.add, (0, 0, 0))):
+                    with pytest.raises(ZeroDivisionError):
+                        fail(Breaks(), codec)
             with pytest.raises(ZeroDivisionError):
                 a.append(Breaks(), "cdd", path=tmp_path / "named.cdd")
             assert a.shape == (110, 50, 3)
@@ -209,9 +221,9 @@ def test_prune_keeps_files_of_other_groups_and_of_namesakes(tmp_path: Path) -> N
     for place in places:
         with logical.transaction(place, create=True) as t:
             t.create("a", shape=(0, 50, 3), dtype="f4").append(BOOKS[:50], "cdd")
-    for place in (*places, tmp_path / "a"):
+    for place, name in ((places[0], "a"), (places[1], "a"), (places[2], "a"), (tmp_path / "a", "x/a")):
         assert logical.prune(place) == []
-        assert logical.check(place, None if place == places[2] else "x/a" if place == tmp_path / "a" else "a").ok
+        assert logical.check(place, name).ok
     cdd.save(tmp_path / "a.members" / "lost.cdd", BOOKS[:5])
     assert logical.prune(places[0]) == [str(tmp_path / "a.members" / "lost.cdd")]
 
@@ -234,9 +246,9 @@ def test_times_without_a_zone_are_utc(tmp_path: Path, monkeypatch: pytest.Monkey
         assert logical.check(place, as_of=as_of).ok
     assert logical.open(place, as_of=np.datetime64("2999-01-01")).shape == (1100, 50, 3)
     with pytest.raises(logical.LogicalError, match="no version as old as 2001-01-01"):
-        logical.open(place, as_of=datetime(2001, 1, 1))  # noqa: DTZ001
+        logical.open(place, as_of=datetime(2001, 1, 1))
     with pytest.raises(ValueError, match="NaT"):
-        logical.open(place, as_of=np.datetime64("NaT"))
+        logical.open(place, as_of=np.datetime64("NaT", "us"))
     with pytest.raises(TypeError, match="datetime64"):
         logical.open(place, as_of="2026-11-01")  # type: ignore[arg-type]
     if hasattr(os, "fork"):  # tzset
