@@ -38,8 +38,9 @@ def test_threads_and_pickles(tmp_path: Path) -> None:
     assert again.refresh() is False
     array.close()
     array.close()
-    for ask in (lambda: array[0], lambda: array[3:5], array.read, lambda: array.read(4, 4), lambda: array.read_windows([0], 2),
-                lambda: array.oindex[0], lambda: array.read_many([0]), array.refresh, array.__enter__,
+    for ask in (lambda: array[0], lambda: array[3:5], array.read, lambda: array.read_windows([0], 2),
+                lambda: array.read(4, 4), lambda: array.oindex[0], lambda: array.read_many([0]),
+                array.refresh, array.__enter__,
                 lambda: pickle.dumps(array), lambda: array.lazy[0].result()):  # fmt: skip
         with pytest.raises(ValueError, match="closed"):
             ask()
