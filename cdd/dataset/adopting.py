@@ -1,8 +1,8 @@
 """Single files made into a dataset: linked where the file system can, else copied."""
 
 import os
+import secrets
 import shutil
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,18 @@ from cdd.dataset.protocol import extents as ex
 from cdd.dataset.protocol import ops
 from cdd.dataset.protocol.directory import LocalDirectory, directory_of
 from cdd.dataset.protocol.errors import OrderError
-from cdd.dataset.protocol.identity import DATASET, Owner, create, read_id
+from cdd.dataset.protocol.identity import DATASET, Owner, create, files_lock, read_id
 from cdd.dataset.protocol.log import Version
 from cdd.dataset.protocol.session import Session
-from cdd.dataset.protocol.state import ColumnState, TableState, check_new_names, superchunk_path
+from cdd.dataset.protocol.state import (
+    ColumnState,
+    State,
+    TableState,
+    check_new_names,
+    folder_of,
+    next_number,
+    superchunk_path,
+)
 from cdd.store.reader import Reader
 
 
@@ -38,35 +46,41 @@ def adopt(
     if directory.size(DATASET) is None:
         create(directory)
     read_id(directory, writes=True)
-    owner = Owner(directory)
-    session = Session(directory, owner)
-    made: list[str] = []
-    try:
-        owner.need()
-        base = session.newest()
-        check_new_names(base, table, list(files))
-        state = TableState(None, "nondecreasing")
-        for name, file in files.items():
-            with Reader(file, mmap=False) as reader:
-                column, rows = _column_of(reader)
-                if state.columns and rows != state.rows:
-                    first = next(iter(state.columns))
-                    raise ValueError(
-                        f"{first!r} has {state.rows} rows, {name!r} ({os.fspath(file)}) has {rows}"
-                    )
-                state.rows = rows
-                if name == clock:
-                    state.clock = name
-                    _check_times(name, reader, column)
-                state.columns[name] = column
-                made.append(_link(directory, Path(file), table, name, column))
-        new = session.commit(base, [ops.Create(table, state)], message, "adopt")
-        made = []
-        return session.version(new.number)
-    finally:
-        for path in made if not session.is_uncertain else ():
-            directory.delete(path)
-        owner.release()
+    with Owner(directory) as owner, files_lock(directory):
+        session = Session(directory, owner)
+        made: list[str] = []
+        try:
+            return _adopt(session, made, table, clock, message, files)
+        except BaseException:
+            for path in made if not session.is_uncertain else ():
+                directory.delete(path)
+            raise
+
+
+def _adopt(
+    session: Session, made: list[str], table: str, clock: str | None, message: str, files: dict[str, Any]
+) -> Version:
+    """Links the files, whose paths go to `made`, and commits the table."""
+    base = session.newest()
+    check_new_names(base, table, list(files))
+    state = TableState(None, "nondecreasing")
+    for name, file in files.items():
+        with Reader(file, mmap=False) as reader:
+            column, rows = _column_of(reader)
+            if state.columns and rows != state.rows:
+                first = next(iter(state.columns))
+                raise ValueError(
+                    f"{first!r} has {state.rows} rows, {name!r} ({os.fspath(file)}) has {rows}"
+                )
+            state.rows = rows
+            if name == clock:
+                state.clock = name
+                _check_times(name, reader, column)
+            state.columns[name] = column
+            made.append(_link(session, base, Path(file), table, name, column))
+    new = session.commit(base, [ops.Create(table, state)], message, "adopt")
+    made.clear()  # they are the dataset's
+    return session.version(new.number)
 
 
 def _column_of(reader: Reader) -> tuple[ColumnState, int]:
@@ -93,23 +107,40 @@ def _check_times(name: str, reader: Reader, column: ColumnState) -> None:
         column.stored[0, ex.FIRST_ITEM :] = int(bits[0]), int(bits[1]), 1
 
 
-def _link(directory: LocalDirectory, file: Path, table: str, name: str, column: ColumnState) -> str:
-    """Takes the first number that is free. Returns the path within the dataset."""
-    number = 1
-    while directory.size(superchunk_path(table, name, column, number)) is not None:
-        number += 1
-    path = superchunk_path(table, name, column, number)
-    target = directory.new_store(path)
-    try:
-        os.link(file.resolve(), target)
-    except OSError:
-        with suppress(FileNotFoundError):
-            Path(target).unlink()
-        shutil.copyfile(file, target)
-        with Path(target).open("rb+") as copied:
-            os.fsync(copied.fileno())
+def _link(session: Session, base: State, file: Path, table: str, name: str, column: ColumnState) -> str:
+    """Takes the first number that is free and was never another file's. Returns the path within the
+    dataset."""
+    directory = session.directory
+    number = next_number(base, folder_of(table, name, column))
+    while True:
+        path = superchunk_path(table, name, column, number)
+        try:
+            _link_or_copy(file.resolve(), Path(directory.new_store(path)))
+            break
+        except FileExistsError:
+            number += 1
     directory.sync(path.rpartition("/")[0])
     if column.stored is not None:
         column.stored[:, ex.NUMBER] = number
     column.next = number + 1
     return path
+
+
+def _link_or_copy(file: Path, target: Path) -> None:
+    """A link where the file system can, else a copy, which gets its name when it is whole. Raises
+    FileExistsError."""
+    try:
+        os.link(file, target)
+        return
+    except FileExistsError:
+        raise
+    except OSError:
+        pass
+    temporary = target.with_name(f".adopt-{secrets.token_hex(8)}")
+    try:
+        shutil.copyfile(file, temporary)
+        with temporary.open("rb+") as copied:
+            os.fsync(copied.fileno())
+        os.link(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -195,11 +195,12 @@ class Compactor:
             writer._session, writer._id, table, name, column, ends[first], ends[last], is_clock, {}
         )
         with writer._mutex:
+            is_tried = not self._is_stopped
             try:
-                if self._is_stopped:
+                if not is_tried:
                     raise DatasetError("the writer is closed")
                 writer._commit([op], "", "compact")
             except BaseException:
-                if self._is_stopped or not writer._session.is_uncertain:
+                if not (is_tried and writer._session.is_uncertain):
                     writer._directory.delete(path)
                 raise

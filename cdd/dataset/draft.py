@@ -13,7 +13,7 @@ from cdd.dataset.protocol import extents as ex
 from cdd.dataset.protocol import ops
 from cdd.dataset.protocol.directory import Directory
 from cdd.dataset.protocol.log import Version
-from cdd.dataset.protocol.state import ColumnState, TableState
+from cdd.dataset.protocol.state import ColumnState, folder_of, next_number
 from cdd.dataset.superchunk import NewSuperchunk, new_superchunk
 from cdd.dataset.tails import TailTable
 from cdd.dataset.writer import DatasetWriter
@@ -81,9 +81,8 @@ class Draft:
         return ex.one(new.number, 0, len(rows), new.id, items), new.number
 
     def _least(self, table: str, name: str, column: ColumnState) -> int:
-        """A superchunk's number that a dropped column of that name never had."""
-        known = self.base.tables.get(table, TableState()).columns.get(name)
-        return max(column.next, known.next if known is not None else 1)
+        """A superchunk's number that no version has had, nor what this draft did so far."""
+        return next_number(self.state, folder_of(table, name, column))
 
     def compact(self, table: str, name: str, options: dict[str, Any]) -> int:
         """Joins what is small in a column; with options all of it is written anew. Returns how many files."""

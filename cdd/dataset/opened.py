@@ -113,10 +113,10 @@ class Dataset(AwaitedDataset, Table):
         if not self._is_live:
             return False
         before = self._state.number, [len(table) for table in (self, *self._tables.values())]
-        head = self._session.log.head(self._state.number)
-        if head != self._state.number:
-            *_, record = self._session.log.records(self._state.number + 1, head, self._state.id)
-            self._show(self._session.of_record(record))
+        newest = self._session.latest()
+        if newest.number != self._state.number:
+            self._session.check_history(self._state)
+            self._show(newest)
         else:
             self._look()
         return before != (self._state.number, [len(table) for table in (self, *self._tables.values())])

@@ -1,8 +1,11 @@
 """Expiring versions, and deleting the files that nobody needs any more.
 
-A file that no version may have had yet is deleted in this order, and the model of the protocol in the tests
-has a mutant for each other one: its owner's lock is looked at, then the newest version is read again, then,
-where no version that is kept has the file, it goes.
+The model of the protocol in the tests has a mutant for each of these rules:
+
+- One prune() at a time, and none while files are adopted: a name that is deleted may be taken again.
+- A file that no version has had yet is left as long as the writer lives that made it. Then the newest version
+  is read again, made durable, and where no version that is kept has the file, it goes. In this order.
+- What a version dropped needs no look at its writer: no later version gets a file of that name.
 """
 
 import json
@@ -16,7 +19,7 @@ from cdd import _cdd, arguments
 from cdd.dataset.options import duration
 from cdd.dataset.protocol import manifest as manifests
 from cdd.dataset.protocol.directory import Directory, directory_of
-from cdd.dataset.protocol.identity import Owner, forget_owners, owner_path, read_id
+from cdd.dataset.protocol.identity import Owner, files_lock, forget_owners, owner_path, read_id
 from cdd.dataset.protocol.log import Version, pack_of, record_path
 from cdd.dataset.protocol.ops import Op
 from cdd.dataset.protocol.ops_of_names import Expire, Tag
@@ -100,12 +103,18 @@ def prune(place: Any, *, orphans: bool = False) -> PruneReport:
 
     Its work is that of what expired since the last time, and of what tags still hold. orphans=True looks
     through all folders instead, also for files that no version ever had, which killed writers leave. Readers,
-    collectors and transactions may go on meanwhile. Files are deleted for good.
+    collectors and transactions may go on meanwhile. Files are deleted for good. Raises BlockingIOError while
+    another process prunes or adopts files.
     """
     directory = directory_of(place)
     dataset_id = read_id(directory, writes=True)
-    session = Session(directory)
-    head = session.newest()
+    with files_lock(directory):
+        return _prune(Session(directory), dataset_id, orphans)
+
+
+def _prune(session: Session, dataset_id: str, orphans: bool) -> PruneReport:
+    directory = session.directory
+    head = _durable_head(session)
     session.log.pack(head.number)
     until = head.floor
     found = _listed(session) if orphans else _dropped(session, until)
@@ -117,7 +126,7 @@ def prune(place: Any, *, orphans: bool = False) -> PruneReport:
             continue
         # What a version dropped is no file that a writer is about to use, whoever made it.
         if not (orphans and _is_owned(directory, path, dataset_id)):
-            head = session.newest(head.number)
+            head = _durable_head(session)
             if path not in needed.files(head):
                 directory.delete(path)
                 deleted.append(path)
@@ -130,9 +139,16 @@ def prune(place: Any, *, orphans: bool = False) -> PruneReport:
     return PruneReport(directory.name, tuple(deleted), freed, len(kept))
 
 
+def _durable_head(session: Session) -> State:
+    """The newest version, whose floor and tags no power cut takes back."""
+    head = session.latest()
+    session.sync_for(head.number)
+    return head
+
+
 class _Needed:
-    """The files of versions that are kept. Files that a version dropped are in no later one: of those only
-    versions with a tag are asked, beside the oldest and the newest that is kept."""
+    """The files of versions that are kept. A file is in versions that follow each other: of those that a
+    version dropped, only versions with a tag are asked, beside the oldest and the newest that is kept."""
 
     def __init__(self, session: Session, every_version: bool) -> None:
         self._session = session

@@ -11,7 +11,7 @@ from cdd import _cdd
 from cdd.dataset.protocol import extents as ex
 from cdd.dataset.protocol.directory import Directory
 from cdd.dataset.protocol.session import Session
-from cdd.dataset.protocol.state import ColumnState, folder_of, path_of, superchunk_path
+from cdd.dataset.protocol.state import ColumnState, folder_of, next_number, path_of, superchunk_path
 from cdd.dtypes import Array, buffer_dtype, code_of
 from cdd.store.writer import Writer
 
@@ -38,8 +38,13 @@ def new_superchunk(
     least: int = 1,
     **options: Any,
 ) -> NewSuperchunk:
-    """Creates the next free number of a column's files, which is taken by creating it exclusively."""
+    """Creates the next free number of a column's files, which is taken by creating it exclusively.
+
+    A number is used once: what prune() deletes is told by names. So the newest version is looked at after
+    the file is there, whether others had that number meanwhile and dropped it.
+    """
     number = max(column.next, least)
+    folder = folder_of(table, name, column)
     owner = session.owner.need()
     directory = session.directory
     if directory.puts_whole:  # nothing is there before all of it is: two writers must not choose the same
@@ -57,9 +62,15 @@ def new_superchunk(
                 durability=durability,
                 **{**column.options, **options},
             )
-            break
         except FileExistsError:
             number += 1
+            continue
+        least = number if directory.puts_whole else next_number(session.latest(), folder)
+        if number >= least:
+            break
+        writer.close()
+        directory.delete(path)
+        number = least
     if isinstance(writer, _PuttingWriter):
         writer.goes_to(directory, path)
     return NewSuperchunk(number, path, bytes.fromhex(writer.id), writer)

@@ -1,5 +1,5 @@
-"""A model of the datasets' commit protocol: every interleaving of collectors of rows, modifiers, a clean-up,
-a packer of the log, a tagger and readers, with kills and power cuts between any two steps.
+"""A model of the datasets' commit protocol: every interleaving of collectors of rows, modifiers, expiring and
+pruning, a packer of the log, a tagger and readers, with kills and power cuts between any two steps.
 
 Each function below is one who acts; each yield is a point where others run. tests/dataset/search.py runs them
 in all orders and looks at each state; a change of the protocol changes this first.
@@ -7,7 +7,10 @@ in all orders and looks at each state; a change of the protocol changes this fir
 What is inside a .cdd file is the crash simulator's business: here it is a list of rows of which a power cut
 keeps any prefix that holds the synced ones. A name that was linked or deleted is durable after a sync of its
 folder; until then a power cut keeps it or not, each on its own. Scaled down: 2 rows a superchunk, 2 commits a
-pack.
+pack. A file's owner, whose name is used once, stands for the id by which an extent knows it.
+
+Locks: `alive` are writers, each with a name that is locked as long as it lives; `tails` are files that somebody
+appends to; `pruning` is who prunes.
 """
 
 SEG, CAP = 2, 2
@@ -22,17 +25,21 @@ class World:
 
     def __init__(self, mut):
         self.mut = mut
-        self.locks = {}
+        self.alive = set()
+        self.tails = {}
+        self.pruning = None
+        self.notes = (0, ())  # up to which version files were looked at by prune, and those that were left
         self.dirty = set()
         self.undel = {}
         self.lossy = False
         self.once = set()
         self.known = {}
-        self.files = {"A1": {"rows": [], "sync": 0}, "T1": {"rows": [], "sync": 0}}
+        self.files = {name: {"rows": [], "sync": 0, "owner": ""} for name in ("A1", "T1")}
         self.objs = {
             ("c", 0): {
-                "A": [("A1", 0, None)],
-                "T": [("T1", 0, None)],
+                "A": [("A1", "", 0, None)],
+                "T": [("T1", "", 0, None)],
+                "dropped": (),
                 "N": 0,
                 "next": 2,
                 "floor": 0,
@@ -51,7 +58,10 @@ class World:
         parts = [
             self.files,
             sorted(self.objs.items()),
-            self.locks,
+            sorted(self.alive),
+            self.tails,
+            self.pruning,
+            self.notes,
             sorted(self.dirty),
             sorted(self.undel.items()),
         ]
@@ -68,14 +78,18 @@ class World:
 def rows_of(w, st, col, live=False):
     """The rows of a column, None where a file or a row that the version needs is not there."""
     out = []
-    for f, first, count in st[col]:
-        if f not in w.files:
+    for f, owner, first, count in st[col]:
+        if f not in w.files or w.files[f]["owner"] != owner:
             return None
         have = w.files[f]["rows"][first:]
         if count is not None and len(have) < count:
             return None
         out += have if count is None else have[:count]
     return out if live else (out[: st["N"]] if len(out) >= st["N"] else None)
+
+
+def used(st):
+    return {f for col in "AT" for f, *_ in st[col]}
 
 
 def dup(st):
@@ -118,6 +132,10 @@ def read_commit(w, v):
     return dup(st)
 
 
+def sealed_rows(st, col):
+    return sum(c for *_, c in st[col] if c is not None)
+
+
 def apply(st, op):
     """The state after an operation; None where they conflict."""
     k = op[0]
@@ -125,22 +143,21 @@ def apply(st, op):
         st["N"] = op[2]
     if k == "roll":
         for col, new in zip("AT", op[3:], strict=False):
-            used = sum(c for _, _, c in st[col] if c is not None)
-            f, first, c = st[col][-1]
-            st[col][-1] = (f, first, op[2] - used)
-            st[col].append((new, 0, None))
+            f, owner, first, _ = st[col][-1]
+            st[col][-1] = (f, owner, first, op[2] - sealed_rows(st, col))
+            st[col].append((new, op[1][0], 0, None))
             st["next"] = max(st["next"], int(new[1:]) + 1)
     elif k == "mod":
         row, new, at, out = op[2], op[3], 0, []
-        for f, first, c in st["A"]:
+        for f, owner, first, c in st["A"]:
             if at <= row and (c is None or row < at + c):
                 if row > at:
-                    out.append((f, first, row - at))
-                out.append((new, 0, 1))
+                    out.append((f, owner, first, row - at))
+                out.append((new, op[1][0], 0, 1))
                 if c is None or row + 1 < at + c:
-                    out.append((f, first + row + 1 - at, None if c is None else at + c - row - 1))
+                    out.append((f, owner, first + row + 1 - at, None if c is None else at + c - row - 1))
             else:
-                out.append((f, first, c))
+                out.append((f, owner, first, c))
             at += c if c is not None else 10**9
         st["A"] = out
         st["next"] = max(st["next"], int(new[1:]) + 1)
@@ -160,6 +177,12 @@ def conflict(mine, theirs):
     return mine[0] in ("append", "roll") and theirs[0] in ("append", "roll")
 
 
+def sync_log(w):
+    yield
+    w.dirty.clear()
+    w.undel.clear()
+
+
 def commit(w, me, base, op):
     n, stale = base, None
     while True:
@@ -175,10 +198,9 @@ def commit(w, me, base, op):
         new = apply(dup(st), op)
         if new is None:
             return None
+        new["dropped"] = tuple(sorted(used(st) - used(new)))
         if w.known.get(me) != n and "built-on-unsynced-commit" not in w.mut:
-            yield
-            w.dirty.clear()
-            w.undel.clear()
+            yield from sync_log(w)
         yield  # put if absent: content synced, then link()
         mine = ("c", n + 1)
         ok = mine not in w.objs or "put-replaces" in w.mut
@@ -200,9 +222,7 @@ def commit(w, me, base, op):
             if p and p[n + 1]["ops"][-1:] != [op[:3]]:
                 continue  # its answer came too late
         if "no-folder-sync" not in w.mut:
-            yield
-            w.dirty.clear()
-            w.undel.clear()
+            yield from sync_log(w)
         yield
         w.known[me] = n + 1  # acknowledged
         w.acked[n + 1] = content(w, new)
@@ -213,22 +233,37 @@ def commit(w, me, base, op):
 
 
 def create(w, me, col, number):
+    """A new file, of a number that no version has had: what prune deletes is told by names."""
+    w.alive.add(me)
     while True:
         yield
-        if f"{col}{number}" in w.files:
+        name = f"{col}{number}"
+        if name in w.files:
             number += 1
             continue
-        w.files[f"{col}{number}"] = {"rows": [], "sync": 0}
-        w.locks[f"{col}{number}"] = me
-        return f"{col}{number}"
+        w.files[name] = {"rows": [], "sync": 0, "owner": me}
+        if "number-used-again" in w.mut:
+            return name
+        h = yield from find_head(w)
+        st = yield from read_commit(w, h)
+        if number >= st["next"]:
+            return name
+        yield
+        del w.files[name]
+        number = st["next"]
 
 
-def unlock(w, me, names):
-    for f in [f for f in names if w.locks.get(f) == me]:
-        del w.locks[f]
+def let_go(w, me):
+    """What a writer does at its end, or the system when it is killed."""
+    w.alive.discard(me)
+    for f in [f for f in w.tails if w.tails[f] == me]:
+        del w.tails[f]
+    if w.pruning == me:
+        w.pruning = None
 
 
 def collector(w, me, n_rows):
+    w.alive.add(me)
     while True:
         h = yield from find_head(w)
         st = yield from read_commit(w, h)
@@ -236,33 +271,32 @@ def collector(w, me, n_rows):
         yield
         if a not in w.files or t not in w.files:
             continue  # a newer head has other tails
-        if a in w.locks or t in w.locks:
-            return
-        w.locks[a] = w.locks[t] = me
+        if a in w.tails or t in w.tails:
+            return let_go(w, me)
+        w.tails[a] = w.tails[t] = me
         h = yield from find_head(w, h)
         st = yield from read_commit(w, h)
         if (a, t) == (st["A"][-1][0], st["T"][-1][0]):
             break
-        unlock(w, me, [a, t])
+        del w.tails[a], w.tails[t]
     if "opened-without-folder-sync" not in w.mut:
-        yield
-        w.dirty.clear()
-        w.undel.clear()
+        yield from sync_log(w)
         w.known[me] = h
     yield  # what opening a .cdd for appending does
     for f in (a, t):
         w.files[f]["sync"] = len(w.files[f]["rows"])
     na, nt = len(rows_of(w, st, "A", True)), len(rows_of(w, st, "T", True))
     rows = min(na, nt)
-    tail_rows = rows - sum(c for _, _, c in st["T"] if c is not None)
+    tail_rows = rows - sealed_rows(st, "T")
     for i in range(n_rows + 1):
         if (i == 0 and na != nt and "uneven-tails-not-sealed" not in w.mut) or tail_rows >= CAP:
             a2 = yield from create(w, me, "A", st["next"])
             t2 = yield from create(w, me, "T", int(a2[1:]))
+            w.tails[a2] = w.tails[t2] = me
             h = yield from commit(w, me, h, ("roll", (me, i), rows, a2, t2))
             if h is None:
                 raise ViolationError("two collectors")
-            unlock(w, me, [a, t])
+            del w.tails[a], w.tails[t]
             a, t, tail_rows = a2, t2, 0
             st = yield from read_commit(w, h)
         if i == n_rows:
@@ -285,16 +319,18 @@ def collector(w, me, n_rows):
         if i % 2 == 0 and not early:
             h = (yield from commit(w, me, h, ("append", (me, i), rows))) or h
     yield
-    unlock(w, me, [a, t])
+    return let_go(w, me)
 
 
-def modifier(w, me, row):
+def modifier(w, me, row, meanwhile=()):
+    """Changes a row; `meanwhile` is what others do before it creates its file."""
     h = yield from find_head(w)
     st = yield from read_commit(w, h)
     yield
     old = rows_of(w, st, "A")
     if old is None or len(old) <= row:
         return
+    yield from meanwhile
     if "modified-in-place" in w.mut:
         w.files[st["A"][0][0]]["rows"][row] = (*old[row][:2], old[row][2] + 1)
         return
@@ -302,38 +338,109 @@ def modifier(w, me, row):
     yield
     w.files[f]["rows"].append((*old[row][:2], old[row][2] + 1))
     w.files[f]["sync"] = 1
-    if "unlocked-before-commit" in w.mut:
-        unlock(w, me, [f])
-    yield from commit(w, me, h, ("mod", (me,), row, f))
+    if "owner-lets-go-before-commit" in w.mut:
+        let_go(w, me)
+    done = yield from commit(w, me, h, ("mod", (me,), row, f))
     yield
-    unlock(w, me, [f])
+    if done is None:
+        w.files.pop(f, None)
+    let_go(w, me)
 
 
-def references(w, h, st):
-    states = []
-    for v in {*range(st["floor"], h + 1), *st["tags"].values()}:
-        states.append((yield from read_commit(w, v)))
-    return {f for s in states for col in "AT" for f, _, _ in s[col]}
+def dying(w, me):
+    """A modifier that is killed before its commit."""
+    h = yield from find_head(w)
+    st = yield from read_commit(w, h)
+    yield from create(w, me, "A", st["next"])
+    let_go(w, me)
 
 
 def expirer(w, me, keep):
     h = yield from find_head(w)
-    h = yield from commit(w, me, h, ("expire", (me,), max(0, h - keep)))
+    yield from commit(w, me, h, ("expire", (me,), max(0, h - keep)))
+
+
+def durable_head(w, h):
+    h = yield from find_head(w, h)
+    if "pruned-on-unsynced-log" not in w.mut:
+        yield from sync_log(w)  # a power cut takes neither a floor nor that a tag is gone back
     st = yield from read_commit(w, h)
-    refs = yield from references(w, h, st)
+    return h, st
+
+
+def references(w, h, st, of_all):
+    """Files of the versions that are kept. What a version dropped is in versions that follow each other, so
+    of those only the first and the last are asked, and those with a tag."""
+    states = []
+    kept = range(st["floor"], h + 1) if of_all else (st["floor"], h)
+    for v in {*kept, *st["tags"].values()}:
+        states.append((yield from read_commit(w, v)))
+    return set().union(*map(used, states))
+
+
+def pruner(w, me, orphans, meanwhile=()):
+    """Deletes what expired versions dropped; with orphans, all that no version has. `meanwhile` is what others
+    do when it has seen that a file's owner is gone."""
     yield
-    for f in sorted(set(w.files) - refs):
+    if w.pruning is not None and "two-prune-at-once" not in w.mut:
+        return
+    w.pruning = me
+    h, st = yield from durable_head(w, 0)
+    until = st["floor"]
+    if orphans:
+        found = set(w.files)
+    else:
         yield
-        if (f in w.locks and "clean-up-ignores-locks" not in w.mut) or f not in w.files:
+        done, left = w.notes
+        found = set(left)
+        for v in range(done + 1, until + 1):
+            found |= set((yield from read_commit(w, v))["dropped"])
+    refs = yield from references(w, h, st, orphans)
+    left = []
+    for f in sorted(found):
+        yield
+        if f not in w.files:
             continue
-        w.locks.setdefault(f, me)
-        if "references-before-lock" not in w.mut:
-            h = yield from find_head(w, h)
-            st = yield from read_commit(w, h)
-            refs = yield from references(w, h, st)
+        if orphans and w.files[f]["owner"] in w.alive and "prune-ignores-owners" not in w.mut:
+            continue
+        if f not in refs:
+            yield from meanwhile
+        if "references-before-owner" not in w.mut:
+            h, st = yield from durable_head(w, h)
+            refs = yield from references(w, h, st, orphans)
         yield
-        f in refs or w.files.pop(f, None)
-        unlock(w, me, [f])
+        if f in refs:
+            left.append(f)
+        else:
+            w.files.pop(f, None)
+    if not orphans:
+        yield
+        w.notes = (until, tuple(left))
+    let_go(w, me)
+
+
+def expire_and_prune(w, me, keep, orphans):
+    yield from expirer(w, me, keep)
+    yield from pruner(w, me, orphans)
+
+
+def overtaken(w, me):
+    """One prunes, and another one while it does."""
+    yield from pruner(w, me, True, pruner(w, f"{me}1", True))
+
+
+def forgetful(w, me):
+    """A modifier takes its number when others have had and dropped it; then the notes of prune are lost."""
+
+    def meanwhile():
+        yield from modifier(w, f"{me}1", 0)
+        yield from modifier(w, f"{me}2", 0)
+        yield from expire_and_prune(w, f"{me}3", 0, False)
+
+    yield from modifier(w, me, 1, meanwhile())
+    yield from modifier(w, f"{me}4", 1)
+    w.notes = (0, ())
+    yield from pruner(w, f"{me}5", False)
 
 
 def packer(w, me):
@@ -350,9 +457,7 @@ def packer(w, me):
                 w.objs["p", k] = pack
                 w.dirty.add(("p", k))
         if "deleted-before-pack-durable" not in w.mut:
-            yield
-            w.dirty.clear()
-            w.undel.clear()
+            yield from sync_log(w)
         for v in mine:
             yield
             if ("c", v) in w.objs:

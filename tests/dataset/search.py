@@ -16,14 +16,19 @@ from tests.dataset.model import (
     World,
     collector,
     content,
+    dying,
+    expire_and_prune,
     expirer,
+    forgetful,
+    let_go,
     modifier,
+    overtaken,
     packer,
+    pruner,
     reader,
     rows_of,
     seg,
     tagger,
-    unlock,
 )
 
 
@@ -95,7 +100,9 @@ def cut(w, image):
         kept or w.objs.pop(name, None)
     for name, back in zip(gone, c[len(fs) + len(names) :], strict=False):
         back and w.objs.setdefault(name, w.undel[name])
-    w.locks.clear()
+    w.alive.clear()
+    w.tails.clear()
+    w.pruning = None
     w.dirty.clear()
     w.undel.clear()
 
@@ -105,7 +112,7 @@ def frames(g):
         return ()
     return (
         g.gi_frame.f_lasti,
-        repr({k: x for k, x in g.gi_frame.f_locals.items() if k != "w"}),
+        repr({k: x for k, x in g.gi_frame.f_locals.items() if k not in ("w", "meanwhile")}),
         frames(g.gi_yieldfrom),
     )
 
@@ -129,7 +136,7 @@ def run(schedule, actors, mut, lossy, before):
             crashes += 1
             if act[0] == "kill":
                 del live[act[1]]
-                unlock(w, act[1], list(w.locks))
+                let_go(w, act[1])
             else:
                 live.clear()
                 cut(w, act[1])
@@ -143,60 +150,73 @@ ACTS = {
     "M1": modifier,
     "M2": modifier,
     "M3": modifier,
-    "G": expirer,
+    "D": dying,
+    "E": expirer,
+    "F": pruner,
+    "O": overtaken,
+    "G": expire_and_prune,
+    "S": forgetful,
     "P": packer,
     "Q": modify_and_pack,
     "N": modify_and_read,
     "R": reader,
     "X": tagger,
 }
+ROWS2 = ("W0", (2,))
+CHANGED = [ROWS2, ("M3", (0,))]
+TWICE = [*CHANGED, ("M2", (0,))]  # a version has dropped a file
 SCENARIOS = [  # name, acts that came before, acts at once, crashes, lost answers
     ("collector, two crashes", [], [("W1", (3,))], 2, False),
     ("collector, reader, a crash", [("W0", (1,))], [("W1", (2,)), ("R", (0,))], 1, False),
-    ("collector, modifier, a crash", [("W0", (2,))], [("W1", (1,)), ("M1", (0,))], 1, False),
+    ("collector, modifier, a crash", [ROWS2], [("W1", (1,)), ("M1", (0,))], 1, False),
     ("collector, lost answers, a crash", [], [("W1", (2,))], 1, True),
-    ("two modifiers of one row", [("W0", (2,))], [("M1", (0,)), ("M2", (0,))], 1, False),
-    ("two modifiers of two rows", [("W0", (2,))], [("M1", (0,)), ("M2", (1,))], 1, False),
-    ("two modifiers, lost answers", [("W0", (2,))], [("M1", (0,)), ("M2", (1,))], 0, True),
-    ("modifier, clean-up", [("W0", (2,)), ("M3", (0,))], [("M1", (1,)), ("G", (0,))], 0, False),
-    ("modifier, clean-up, a crash", [("W0", (2,)), ("M3", (0,))], [("M1", (0,)), ("G", (0,))], 1, False),
-    (
-        "modifier, clean-up, reader",
-        [("W0", (2,)), ("M3", (0,))],
-        [("M1", (0,)), ("G", (0,)), ("R", (0,))],
-        0,
-        False,
-    ),
-    ("collector, clean-up, a crash", [("W0", (2,))], [("W1", (1,)), ("G", (0,))], 1, False),
-    ("tagger, clean-up", [("W0", (2,)), ("M3", (0,)), ("M2", (0,))], [("X", (3,)), ("G", (0,))], 0, False),
+    ("two modifiers of one row", [ROWS2], [("M1", (0,)), ("M2", (0,))], 1, False),
+    ("two modifiers of two rows", [ROWS2], [("M1", (0,)), ("M2", (1,))], 1, False),
+    ("two modifiers, lost answers", [ROWS2], [("M1", (0,)), ("M2", (1,))], 0, True),
+    ("modifier, prune of all", CHANGED, [("M1", (1,)), ("G", (0, True))], 0, False),
+    ("modifier, prune of all, a crash", CHANGED, [("M1", (0,)), ("G", (0, True))], 1, False),
+    ("modifier, prune of all, reader", CHANGED, [("M1", (0,)), ("G", (0, True)), ("R", (0,))], 0, False),
+    ("modifier, prune", TWICE, [("M1", (1,)), ("G", (0, False))], 0, False),
+    ("modifier, prune, a crash", TWICE, [("M1", (0,)), ("G", (0, False))], 1, False),
+    ("modifier, prune, reader", TWICE, [("M1", (0,)), ("G", (0, False)), ("R", (0,))], 0, False),
+    ("collector, prune of all, a crash", [ROWS2], [("W1", (1,)), ("G", (0, True))], 1, False),
+    ("collector, prune, a crash", TWICE, [("W1", (1,)), ("G", (0, False))], 1, False),
+    ("expiring, prune, a crash", TWICE, [("E", (0,)), ("F", (False,))], 1, False),
+    ("two prune, modifier", [ROWS2, ("D", ())], [("O", ()), ("M1", (0,))], 0, False),
+    ("numbers, notes of prune that are lost", CHANGED, [("S", ())], 0, False),
+    ("tagger, prune of all", TWICE, [("X", (3,)), ("G", (0, True))], 0, False),
+    ("tagger, prune", TWICE, [("X", (3,)), ("G", (0, False))], 0, False),
     ("after a packer", [("W0", (3,)), ("P", ())], [("M1", (0,)), ("R", (0,))], 1, False),
-    ("modifier, modifier that packs", [("W0", (2,)), ("M3", (0,))], [("M1", (0,)), ("Q", (1,))], 0, False),
-    ("the first also reads", [("W0", (2,)), ("M3", (0,))], [("N", (0,)), ("Q", (1,))], 0, False),
-    ("the same, a crash", [("W0", (2,)), ("M3", (0,))], [("N", (0,)), ("Q", (1,))], 1, False),
+    ("modifier, modifier that packs", CHANGED, [("M1", (0,)), ("Q", (1,))], 0, False),
+    ("the first also reads", CHANGED, [("N", (0,)), ("Q", (1,))], 0, False),
+    ("the same, a crash", CHANGED, [("N", (0,)), ("Q", (1,))], 1, False),
     ("packer, modifier, reader", [("W0", (3,))], [("P", ()), ("M1", (0,)), ("R", (0,))], 0, False),
     ("packer, collector, a crash", [("W0", (3,))], [("P", ()), ("W1", (1,))], 1, False),
 ]
 MUTANTS = {  # a step of the protocol left out or done wrong: the scenario that is tried first
-    "head-ignores-packs": 12,
-    "pack-not-looked-at-again": 14,
-    "ghost-not-checked": 13,
-    "deleted-before-pack-durable": 17,
-    "no-conflict-check": 4,
-    "stale-state-put-again": 5,
-    "put-replaces": 5,
-    "no-write-id": 3,
-    "no-folder-sync": 0,
-    "built-on-unsynced-commit": 5,
-    "opened-without-folder-sync": 0,
-    "uneven-tails-not-sealed": 0,
-    "version-before-flush": 0,
-    "flush-acknowledged-early": 0,
-    "modified-in-place": 2,
-    "unlocked-before-commit": 7,
-    "clean-up-ignores-locks": 7,
-    "references-before-lock": 7,
-    "tag-outside-log": 11,
-    "live-rows-by-index-alone": 1,
+    "head-ignores-packs": "after a packer",
+    "pack-not-looked-at-again": "the first also reads",
+    "ghost-not-checked": "modifier, modifier that packs",
+    "deleted-before-pack-durable": "packer, collector, a crash",
+    "no-conflict-check": "two modifiers of one row",
+    "stale-state-put-again": "two modifiers of two rows",
+    "put-replaces": "two modifiers of two rows",
+    "no-write-id": "collector, lost answers, a crash",
+    "no-folder-sync": "collector, two crashes",
+    "built-on-unsynced-commit": "two modifiers of two rows",
+    "opened-without-folder-sync": "collector, two crashes",
+    "uneven-tails-not-sealed": "collector, two crashes",
+    "version-before-flush": "collector, two crashes",
+    "flush-acknowledged-early": "collector, two crashes",
+    "modified-in-place": "collector, modifier, a crash",
+    "owner-lets-go-before-commit": "modifier, prune of all",
+    "prune-ignores-owners": "modifier, prune of all",
+    "references-before-owner": "modifier, prune of all",
+    "pruned-on-unsynced-log": "expiring, prune, a crash",
+    "two-prune-at-once": "two prune, modifier",
+    "number-used-again": "numbers, notes of prune that are lost",
+    "tag-outside-log": "tagger, prune of all",
+    "live-rows-by-index-alone": "collector, reader, a crash",
 }
 
 
@@ -224,7 +244,7 @@ def explore(scenario, mut, limit, seed=1):
             deep += crashes > 1
         nexts = [("run", n) for n in live]
         if crashes < budget and live:
-            nexts += [("kill", n) for n in live if n[0] in "WMNPQ"] + [("power", i) for i in images(w, rng)]
+            nexts += [("kill", n) for n in live if n[0] in "WMNPQEFG"] + [("power", i) for i in images(w, rng)]
         rng.shuffle(nexts)
         stack += [[*schedule, x] for x in nexts]
     return {
@@ -238,7 +258,7 @@ def explore(scenario, mut, limit, seed=1):
 
 def find_mutant(mutant, limit):
     """The scenario in which a mutant is found, and how; None where it is not."""
-    first = MUTANTS[mutant]
+    first = [name for name, *_ in SCENARIOS].index(MUTANTS[mutant])
     for scenario in SCENARIOS[first:] + SCENARIOS[:first]:
         found = explore(scenario, (mutant,), limit)
         if "found" in found:

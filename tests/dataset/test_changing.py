@@ -229,62 +229,6 @@ def test_flushed_rows_survive_a_new_column(tmp_path: Path) -> None:
     assert len(datasets.open(path)) == 15
 
 
-def test_tags_expiry_prune(tmp_path: Path) -> None:
-    path = tmp_path / "set"
-    first = filled(path)
-    datasets.tag(path, "paper", first)
-    for i in range(5):
-        with datasets.transaction(path) as t:
-            t["price"][i] = 99.0
-    last = int(datasets.open(path).version)
-    datasets.expire(path, keep=2)
-    assert len(datasets.open(path, as_of="paper")) == 100
-    with pytest.raises(datasets.VersionExpiredError) as caught:
-        datasets.open(path, as_of=last - 2)
-    assert caught.value.floor == last - 1
-    with pytest.raises(datasets.VersionExpiredError):
-        datasets.tag(path, "late", last - 2)
-    with pytest.raises(datasets.DatasetError, match="given once"):
-        datasets.tag(path, "paper")
-    report = datasets.prune(path)
-    assert report.deleted
-    assert np.array_equal(datasets.open(path, as_of="paper")["price"][:], np.arange(100) / 2)
-    ds = datasets.open(path)
-    assert ds["price"][:6].tolist() == [99] * 5 + [2.5]
-    assert ds.verify().ok
-    assert not datasets.prune(path).deleted
-    names = {p.name for p in (path / "data" / "price").iterdir()}
-    held = path / "meta" / "manifests" / f"{datasets.open(path, as_of='paper')._state.manifest}.json"
-    assert held.exists()
-    datasets.untag(path, "paper")
-    datasets.expire(path, keep=1)
-    datasets.prune(path)
-    assert {p.name for p in (path / "data" / "price").iterdir()} <= names
-    assert not held.exists()
-    assert len(list((path / "meta" / "manifests").iterdir())) == 2  # of the versions that say so
-    (path / "meta" / "pruned").write_text("nonsense")
-    assert not datasets.prune(path).deleted
-    assert datasets.open(path).verify().ok
-    assert [v.op for v in datasets.open(path).versions()] == ["expire", "tag"]
-
-
-def test_prune_leaves_what_the_living_have(tmp_path: Path) -> None:
-    path = tmp_path / "set"
-    filled(path)
-    t = datasets.transaction(path)
-    t["price"][0] = 1.0
-    dead = datasets.transaction(path)
-    dead["price"][1] = 1.0
-    orphan = dead._draft.files[0]
-    dead._draft.files = []
-    dead._draft.close()
-    report = datasets.prune(path, orphans=True)
-    assert report.deleted == (orphan,)
-    t.commit()
-    assert datasets.open(path)["price"][0] == 1
-    assert datasets.open(path).verify().ok
-
-
 def test_compact_joins_what_is_small(tmp_path: Path) -> None:
     path = tmp_path / "set"
     filled(path)

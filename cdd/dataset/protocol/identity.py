@@ -4,6 +4,8 @@ their writers live."""
 import json
 import secrets
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Self
 
 from cdd import _cdd
@@ -12,6 +14,7 @@ from cdd.dataset.protocol.manifest import canonical, parse_checked
 from cdd.manifests import Field
 
 DATASET = "meta/dataset.json"
+_FILES = "meta/files.lock"  # stays there
 _FORMAT = "cdd-dataset"
 _VERSION = 1
 
@@ -123,6 +126,22 @@ class Owner:
 
 def owner_path(owner: str) -> str:
     return f"meta/writers/{owner}"
+
+
+@contextmanager
+def files_lock(directory: Directory) -> Iterator[None]:
+    """Held by who deletes files that are not its own, and by who takes files in that name no owner. Raises
+    BlockingIOError while another process has it."""
+    if directory.puts_whole:  # names are chosen at random there: none is taken twice
+        yield
+        return
+    lock = directory.lock(_FILES)
+    if lock is None:
+        raise BlockingIOError(11, "another process prunes the dataset, or adopts files", directory.name)
+    try:
+        yield
+    finally:
+        lock.close()
 
 
 def forget_owners(directory: Directory) -> None:

@@ -74,6 +74,8 @@ def write_manifest(directory: Directory, state: State, write_id: str) -> list[st
         "tags": state.tags,
         "floor": state.floor,
     }
+    if state.gone:
+        body["gone"] = state.gone
     body["check"] = _cdd.content_hash(canonical(body)).hex()
     directory.put(manifest_path(write_id), json.dumps(body, separators=(",", ":")).encode())
     return [*paths, manifest_path(write_id)]
@@ -185,7 +187,8 @@ def read_manifest(directory: Directory, write_id: str) -> State:
         raise _cdd.FormatError(f"{where} is missing, which a version needs") from None
     body = parse_checked(data, where, "cdd-dataset-manifest")
     top = Field({name: field.value for name, field in body.items()}, "", _cdd.FormatError, where)
-    fields = top.object(("format", "version", "tables", "attrs", "tags", "floor"))
+    fields = top.object(("format", "version", "tables", "attrs", "tags", "floor"), ("gone",))
+    gone = _mapping(fields["gone"]) if "gone" in fields else {}
     load = page_loader(directory)
     return State(
         manifest=write_id,
@@ -196,6 +199,7 @@ def read_manifest(directory: Directory, write_id: str) -> State:
         attrs=_dict(fields["attrs"]),
         tags={tag: entry.integer(0, _MOST) for tag, entry in _mapping(fields["tags"]).items()},
         floor=fields["floor"].integer(0, _MOST),
+        gone={folder: entry.integer(1, _MOST) for folder, entry in gone.items()},
     )
 
 

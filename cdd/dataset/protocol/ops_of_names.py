@@ -5,7 +5,7 @@ from typing import Any
 
 from cdd.dataset.protocol.errors import DatasetError, VersionExpiredError
 from cdd.dataset.protocol.ops import ROWS, OfColumn, Op, Theirs
-from cdd.dataset.protocol.state import ColumnState, State, TableState, check_new_names, path_of
+from cdd.dataset.protocol.state import ColumnState, State, TableState, check_new_names, folder_of, path_of
 
 
 class OfColumns(OfColumn):
@@ -43,7 +43,9 @@ class DropColumn(OfColumns):
     forbidden = ("append", "create", "roll")
 
     def apply(self, state: State) -> None:
-        state.column(self.table, self.column)
+        column = state.column(self.table, self.column)
+        folder = folder_of(self.table, self.column, column)
+        state.gone[folder] = max(state.gone.get(folder, 1), column.next)
         table = state.table(self.table)
         del table.columns[self.column]
         if table.clock == self.column:

@@ -35,6 +35,7 @@ class Session:
         # A commit failed when its record was put: it may be there, and need all that was written for it.
         self.is_uncertain = False
         self._manifest: State | None = None  # the last one that was read
+        self._newest: State | None = None  # the newest version that it saw
         self._mutex = threading.Lock()
 
     # ------------------------------------------------------------ reading
@@ -66,12 +67,28 @@ class Session:
         number = self.log.head(self.log.hint() if known < 0 else known)
         while True:
             try:
-                return self.of_record(self.log.record(number))
+                self._newest = self.of_record(self.log.record(number))
+                return self._newest
             except _cdd.FormatError:
                 newer = self.log.head(number)  # it may have expired, and been pruned, since it was found
                 if newer == number:
                     raise
                 number = newer
+
+    def latest(self) -> State:
+        """newest(), which is read only where there is a newer one than this session saw."""
+        seen = self._newest
+        if seen is not None and self.log.head(seen.number) == seen.number:
+            return seen
+        return self.newest(-1 if seen is None else seen.number)
+
+    def check_history(self, state: State) -> None:
+        """Raises FormatError where a version that was seen is another one now."""
+        found = self.log.record(state.number)["id"]
+        if found != state.id:
+            raise _cdd.FormatError(
+                f"{self.directory.name}: version {state.number} is {found!r} now, it was {state.id!r}"
+            )
 
     def find(self, as_of: AsOf) -> State:
         """The state of a version by its number, tag or time. Raises VersionNotFoundError and
@@ -151,8 +168,7 @@ class Session:
                     dropped += [manifests.manifest_path(state.manifest)] if state.manifest else []
                     dropped += sorted(_pages(state) - _pages(new))
                 record = self._record(state, new, ops, message, op, commit_id, dropped)
-                if self._known_durable != state.number:
-                    self.log.sync()  # what one builds on is durable before what is built
+                self.sync_for(state.number)  # what one builds on is durable before what is built
                 self.is_uncertain = True
                 if self.log.put(record):
                     break
@@ -166,13 +182,15 @@ class Session:
         self.is_uncertain = False
         self._known_durable = record["version"]
         new.number, new.id, new.time = record["version"], record["id"], record["time"]
+        self._newest = new
         self._at_leisure(new, bool(ours))
         return new
 
     def sync_for(self, number: int) -> None:
-        """Makes the log durable; `number` is the newest version that was seen."""
-        self.log.sync()
-        self._known_durable = number
+        """Makes the log durable up to `number`, the newest version that was seen."""
+        if self._known_durable != number:
+            self.log.sync()
+            self._known_durable = number
 
     def catch_up(self, state: State, ops: Sequence[Op]) -> State:
         """The newest version, after `state`. Raises ConflictError where somebody did what forbids one of the

@@ -91,6 +91,7 @@ class State:
     attrs: dict[str, Any] = field(default_factory=dict)
     tags: dict[str, int] = field(default_factory=dict)
     floor: int = 0
+    gone: dict[str, int] = field(default_factory=dict)  # `next` of folders whose columns were dropped
 
     def copy(self) -> "State":
         tables = {name: replace(table, columns=dict(table.columns)) for name, table in self.tables.items()}
@@ -99,6 +100,7 @@ class State:
             tables=tables,
             attrs=dict(self.attrs),
             tags=dict(self.tags),
+            gone=dict(self.gone),
         )
 
     def table(self, name: str) -> TableState:
@@ -134,6 +136,18 @@ def folder_of(table: str, name: str, column: ColumnState) -> str:
 
 def superchunk_path(table: str, name: str, column: ColumnState, number: int) -> str:
     return f"{folder_of(table, name, column)}/__{number}__.cdd"
+
+
+def next_number(state: State, folder: str) -> int:
+    """The least number of a superchunk in a folder that no version has had. Columns share a folder where one
+    was renamed or dropped, and another came by its name."""
+    columns = [
+        column.next
+        for name, table in state.tables.items()
+        for key, column in table.columns.items()
+        if folder_of(name, key, column) == folder
+    ]
+    return max([state.gone.get(folder, 1), *columns])
 
 
 def files_of(table: str, name: str, column: ColumnState) -> set[str]:
