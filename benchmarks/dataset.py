@@ -4,12 +4,13 @@
     python3 dev.py bench --peers dataset peers      appends beside ArcticDB, Lance and icechunk
 
 TMPDIR=/dev/shm leaves the disk's syncs out. Each line is a ratio of one run, or a time; the sizes are those
-of the goals, or --quick ones. Parts are windows, open, commits, changes and time. --folder keeps what is made
-for the next run, --prepare only makes it.
+of the goals, or --quick ones. Parts are windows, live, open, commits, changes, lookup and join. --folder keeps
+what is made for the next run, --prepare only makes it.
 """
 
 import json
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -99,6 +100,63 @@ def windows(folder: Path) -> None:
     show("read_windows of 3 columns, beside three Readers", f"{both:.3f}")
 
 
+COLLECT = """
+import sys, time
+import numpy as np
+import cdd
+with cdd.dataset.open(sys.argv[1], "a") as w:
+    block = np.random.default_rng(4).normal(size=(10, 10, 2)).astype(np.float32)
+    while True:
+        first = len(w)
+        w.append(time=np.arange(first, first + 10), ob=block, price=block[:, 0, 0])
+        w.flush()
+        print(first, flush=True)
+        time.sleep(0.1)
+"""
+
+
+def live(folder: Path) -> None:
+    """Windows over all rows while another process flushes 10 rows ten times a second, beside a single file.
+    After each 100 windows the dataset is refreshed, which counts, too."""
+    python = [sys.executable, "-c", COLLECT, str(folder / "many")]
+    with subprocess.Popen(python, stdout=subprocess.PIPE) as collector:
+        assert collector.stdout is not None
+        for _ in range(20):
+            collector.stdout.readline()
+        try:
+            _live(folder)
+        finally:
+            collector.terminate()
+
+
+def _live(folder: Path) -> None:
+    ds = cdd.dataset.open(folder / "many")
+    file = cdd.open(folder / "ob.cdd")
+    rows = len(ds)
+    out = np.empty((64, 10, 2), np.float32)
+    starts = np.random.default_rng(5).integers(0, len(file) - 64, 2000).tolist()
+
+    def beside() -> None:
+        for i, start in enumerate(starts):
+            if i % 100 == 0:
+                ds.refresh()
+            ds["ob"].read(start, start + 64, out)
+
+    def alone() -> None:
+        column = ds["ob"]
+        for start in starts:
+            column.read(start, start + 64, out)
+
+    def single() -> None:
+        for start in starts:
+            file.read(start, start + 64, out)
+
+    beside()
+    show("the same while a collector appends", f"{ratio(alone, single, 30):.3f}")
+    show("the same, refreshed every 100 windows", f"{ratio(beside, single, 30):.3f}")
+    assert len(ds) > rows
+
+
 def history(folder: Path, superchunks: int, versions: int) -> Path:
     """A dataset without its superchunks: only manifest, pages, packs."""
     path = folder / f"history-{superchunks}-{versions}"
@@ -175,21 +233,22 @@ def changes(folder: Path, rows: int) -> None:
     show(f"modify 10 rows of {rows:,}", f"{least(modify) * 1e3:.2f} ms, {written / 1e3:.0f} kB written")
 
 
-def make_times(folder: Path, rows: int, joined: int) -> None:
+def make_times(path: Path, rows: int, joined: int) -> None:
     random = np.random.default_rng(2)
     last = 0
-    with cdd.dataset.open(folder / "times", "w", durability="none") as w:
+    with cdd.dataset.open(path, "w", durability="none") as w:
         for at in range(0, rows, 5_000_000):
             count = min(5_000_000, rows - at)
             times = last + np.cumsum(random.integers(0, 50, count))
             w["big"].append(time=times)
             last = int(times[-1])
-        w["small"].append(time=np.sort(random.integers(0, last, joined)))
+        if joined:
+            w["small"].append(time=np.sort(random.integers(0, last, joined)))
 
 
-def by_time(folder: Path, rows: int, joined: int) -> None:
+def lookup(path: Path, rows: int) -> None:
     random = np.random.default_rng(3)
-    ds = cdd.dataset.open(folder / "times")
+    ds = cdd.dataset.open(path)
     last = int(ds["big"]["time"][-1])
     wanted = random.integers(0, last, 200).tolist()
     begin = time.perf_counter()
@@ -199,6 +258,10 @@ def by_time(folder: Path, rows: int, joined: int) -> None:
         ds["big"].at(t)
     show("at(), warm", f"{least(lambda: [ds['big'].at(t) for t in wanted]) / len(wanted) * 1e6:.1f} µs")
 
+
+def join(path: Path, rows: int, joined: int, others: bool) -> None:
+    ds = cdd.dataset.open(path)
+
     def numpy() -> None:
         right, left = ds["big"]["time"][:], ds["small"]["time"][:]
         np.searchsorted(right, left, "right")
@@ -207,6 +270,26 @@ def by_time(folder: Path, rows: int, joined: int) -> None:
     show(f"as-of join of {joined:,} rows into {rows:,}, beside NumPy", f"{found:.2f}")
     right, left = ds["big"]["time"][:], ds["small"]["time"][:]
     assert np.array_equal(ds["small"].asof("big"), np.searchsorted(right, left, "right") - 1)
+    if others:
+        join_by_others(ds, right, left)
+
+
+def join_by_others(ds: Any, right: Any, left: Any) -> None:
+    """merge_asof and join_asof of arrays that are in memory already; this reads its own from files."""
+    import pandas
+    import polars
+
+    one = pandas.DataFrame({"time": left}), pandas.DataFrame({"time": right, "row": np.arange(len(right))})
+    two = tuple(polars.DataFrame({name: frame[name].to_numpy() for name in frame}) for frame in one)
+    two = tuple(frame.set_sorted("time") for frame in two)
+
+    def mine() -> Any:
+        return ds["small"].asof("big")
+
+    found = ratio(mine, lambda: pandas.merge_asof(*one, on="time"), 5)
+    show("  beside pandas.merge_asof, which has both in memory", f"{found:.2f}")
+    found = ratio(mine, lambda: two[0].join_asof(two[1], on="time"), 5)
+    show("  beside polars join_asof, which has both in memory", f"{found:.2f}")
 
 
 def peers(folder: Path, versions: int) -> None:
@@ -284,8 +367,10 @@ def main() -> None:
     superchunks, versions = (2000, 20_480) if quick else (10_000, 1_000_000)
     rows = 20_000_000 if quick else 100_000_000
     many = 60 if quick else 1000
+    times = 20_000_000 if quick else 1_000_000_000
     parts: dict[str, tuple[list[tuple[str, Callable[[], Any]]], Callable[[], Any]]] = {
         "windows": ([("many", lambda: make_windows(folder, many))], lambda: windows(folder)),
+        "live": ([("many", lambda: make_windows(folder, many))], lambda: live(folder)),
         "open": (
             [(f"history-{superchunks}-{versions}", lambda: history(folder, superchunks, versions))],
             lambda: opening(folder, superchunks, versions),
@@ -295,9 +380,13 @@ def main() -> None:
             lambda: (commits(folder, 10), commits(folder, versions)),
         ),
         "changes": ([], lambda: changes(folder, rows)),
-        "time": (
-            [("times", lambda: make_times(folder, 20_000_000, 1_000_000))],
-            lambda: by_time(folder, 20_000_000, 1_000_000),
+        "lookup": (
+            [(f"times-{times}", lambda: make_times(folder / f"times-{times}", times, 0))],
+            lambda: lookup(folder / f"times-{times}", times),
+        ),
+        "join": (
+            [("times", lambda: make_times(folder / "times", 20_000_000, 1_000_000))],
+            lambda: join(folder / "times", 20_000_000, 1_000_000, "--peers" in sys.argv),
         ),
         "peers": ([], lambda: peers(folder, 1000 if quick else 10_000)),
     }

@@ -65,15 +65,23 @@ def new_superchunk(
         except FileExistsError:
             number += 1
             continue
-        least = number if directory.puts_whole else next_number(session.latest(), folder)
+        try:
+            least = number if directory.puts_whole else next_number(session.latest(), folder)
+        except BaseException:
+            _take_back(writer, directory, path)
+            raise
         if number >= least:
             break
-        writer.close()
-        directory.delete(path)
+        _take_back(writer, directory, path)
         number = least
     if isinstance(writer, _PuttingWriter):
         writer.goes_to(directory, path)
     return NewSuperchunk(number, path, bytes.fromhex(writer.id), writer)
+
+
+def _take_back(writer: Writer, directory: Directory, path: str) -> None:
+    writer.close()
+    directory.delete(path)
 
 
 class _PuttingWriter(Writer):

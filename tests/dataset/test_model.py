@@ -14,7 +14,11 @@ RARE = (
     "ghost-not-checked",
     "no-conflict-check",
     "opened-without-folder-sync",
+    "owner-lets-go-before-commit",
     "pack-not-looked-at-again",
+    "prune-ignores-owners",
+    "pruned-on-unsynced-log",
+    "two-prune-at-once",
 )
 """Mutants that are found after more states than a change's tests look at."""
 
