@@ -4,8 +4,9 @@
     python3 dev.py bench --peers dataset peers      appends beside ArcticDB, Lance and icechunk
 
 TMPDIR=/dev/shm leaves the disk's syncs out. Each line is a ratio of one run, or a time; the sizes are those
-of the goals, or --quick ones. Parts are windows, live, open, commits, changes, lookup and join. --folder keeps
-what is made for the next run, --prepare only makes it.
+of the goals, or --quick ones. Parts are windows, live, open, commits, changes, lookup and join. --folder
+keeps what is made for the next run, --prepare only makes it. After
+`peers` come some of their names, else all.
 """
 
 import json
@@ -18,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import dataset_peers
 import numpy as np
 
 import cdd
@@ -270,99 +272,24 @@ def join(path: Path, rows: int, joined: int, others: bool) -> None:
     show(f"as-of join of {joined:,} rows into {rows:,}, beside NumPy", f"{found:.2f}")
     right, left = ds["big"]["time"][:], ds["small"]["time"][:]
     assert np.array_equal(ds["small"].asof("big"), np.searchsorted(right, left, "right") - 1)
-    if others:
-        join_by_others(ds, right, left)
+    for name, work in dataset_peers.joins(right, left) if others else ():
+        found = ratio(lambda: ds["small"].asof("big"), work, 5)
+        show(f"  beside {name}, which has both in memory", f"{found:.2f}")
 
 
-def join_by_others(ds: Any, right: Any, left: Any) -> None:
-    """merge_asof and join_asof of arrays that are in memory already; this reads its own from files."""
-    import pandas
-    import polars
-
-    one = pandas.DataFrame({"time": left}), pandas.DataFrame({"time": right, "row": np.arange(len(right))})
-    two = tuple(polars.DataFrame({name: frame[name].to_numpy() for name in frame}) for frame in one)
-    two = tuple(frame.set_sorted("time") for frame in two)
-
-    def mine() -> Any:
-        return ds["small"].asof("big")
-
-    found = ratio(mine, lambda: pandas.merge_asof(*one, on="time"), 5)
-    show("  beside pandas.merge_asof, which has both in memory", f"{found:.2f}")
-    found = ratio(mine, lambda: two[0].join_asof(two[1], on="time"), 5)
-    show("  beside polars join_asof, which has both in memory", f"{found:.2f}")
-
-
-def peers(folder: Path, versions: int) -> None:
-    """Appends of one row, each a version, at so many versions: the median of 20, by others as by this."""
-    import arcticdb
-    import icechunk
-    import lance
-    import pandas
-    import pyarrow
-    import zarr
-
-    def cdd_one() -> Callable[[int], Any]:
-        w = cdd.dataset.open(folder / "cdd", "w")
-        return lambda i: (w.append(time=[i], price=[1.0]), w.commit())
-
-    def arctic_one() -> Callable[[int], Any]:
-        library = arcticdb.Arctic(f"lmdb://{folder}/arctic").create_library("x")
-
-        def row(i: int) -> Any:
-            return pandas.DataFrame({"price": [1.0]}, index=pandas.DatetimeIndex([i * 10**9]))
-
-        library.write("a", row(0))
-        return lambda i: library.append("a", row(i + 1), prune_previous_versions=False)
-
-    def lance_one() -> Callable[[int], Any]:
-        path = str(folder / "lance")
-        lance.write_dataset(pyarrow.table({"time": [0], "price": [1.0]}), path)
-        return lambda i: lance.write_dataset(
-            pyarrow.table({"time": [i], "price": [1.0]}), path, mode="append"
-        )
-
-    def icechunk_one() -> Callable[[int], Any]:
-        repository = icechunk.Repository.create(icechunk.local_filesystem_storage(str(folder / "ice")))
-        session = repository.writable_session("main")
-        group = zarr.group(session.store)
-        for name in ("time", "price"):
-            group.create_array(name, shape=(0,), chunks=(1000,), dtype="f8")
-        session.commit("made")
-
-        def one(i: int) -> None:
-            session = repository.writable_session("main")
-            group = zarr.open_group(session.store)
-            for name in ("time", "price"):
-                array = group[name]
-                array.resize((i + 1,))
-                array[i] = 1.0
-            session.commit(str(i))
-
-        return one
-
-    for name, begin in (
-        ("cdd", cdd_one),
-        ("ArcticDB", arctic_one),
-        ("Lance", lance_one),
-        ("icechunk", icechunk_one),
-    ):
-        one = begin()
-        for i in range(versions):
-            one(i)
-        times = []
-        for i in range(versions, versions + 20):
-            start = time.perf_counter()
-            one(i)
-            times.append(time.perf_counter() - start)
-        show(
-            f"append of a row and commit at {versions:,} versions, {name}", f"{np.median(times) * 1e3:.2f} ms"
-        )
+def peers(folder: Path, versions: int, names: list[str]) -> None:
+    for name, begin in dataset_peers.appends(folder):
+        if not names or name.lower() in names:
+            times = dataset_peers.append_times(begin, versions)
+            text = f"append of a row and commit at {versions:,} versions, {name}"
+            show(text, f"{np.median(times) * 1e3:.2f} ms")
 
 
 def main() -> None:
     quick, keep = "--quick" in sys.argv, "--folder" in sys.argv
     given = [name for name in sys.argv[1:] if not name.startswith("--")]
     folder = Path(given.pop(0) if keep else tempfile.mkdtemp())
+    others = [given.pop() for _ in given[1:]] if given[:1] == ["peers"] else []
     folder.mkdir(exist_ok=True)
     superchunks, versions = (2000, 20_480) if quick else (10_000, 1_000_000)
     rows = 20_000_000 if quick else 100_000_000
@@ -388,7 +315,7 @@ def main() -> None:
             [("times", lambda: make_times(folder / "times", 20_000_000, 1_000_000))],
             lambda: join(folder / "times", 20_000_000, 1_000_000, "--peers" in sys.argv),
         ),
-        "peers": ([], lambda: peers(folder, 1000 if quick else 10_000)),
+        "peers": ([], lambda: peers(folder, 1000 if quick else 10_000, others)),
     }
     try:
         for name in given or [name for name in parts if name != "peers"]:

@@ -21,6 +21,8 @@ columns_of     the columns of a DataFrame or an Arrow table, for append()
 """
 
 from cdd.dataset.adopting import adopt
+from cdd.dataset.collecting.table_writer import TableWriter
+from cdd.dataset.collecting.writer import DatasetWriter
 from cdd.dataset.column import Column
 from cdd.dataset.convert import ConvertReport, convert_bcolz
 from cdd.dataset.frames import columns_of
@@ -38,9 +40,7 @@ from cdd.dataset.protocol.log import Version
 from cdd.dataset.pruning import PruneReport, expire, prune, tag, untag
 from cdd.dataset.repairing import DatasetRepairReport, LostRows, repair
 from cdd.dataset.table import Table
-from cdd.dataset.table_writer import TableWriter
 from cdd.dataset.transaction import Transaction, transaction
-from cdd.dataset.writer import DatasetWriter
 
 __all__ = [
     "Column",

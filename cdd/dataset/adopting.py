@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cdd.dataset.incoming import check_clock
+from cdd.dataset.collecting.incoming import check_clock
 from cdd.dataset.protocol import extents as ex
 from cdd.dataset.protocol import ops
 from cdd.dataset.protocol.directory import LocalDirectory, directory_of
@@ -69,9 +69,7 @@ def _adopt(
             column, rows = _column_of(reader)
             if state.columns and rows != state.rows:
                 first = next(iter(state.columns))
-                raise ValueError(
-                    f"{first!r} has {state.rows} rows, {name!r} ({os.fspath(file)}) has {rows}"
-                )
+                raise ValueError(f"{first!r} has {state.rows} rows, {name!r} ({os.fspath(file)}) has {rows}")
             state.rows = rows
             if name == clock:
                 state.clock = name
@@ -111,6 +109,7 @@ def _link(session: Session, base: State, file: Path, table: str, name: str, colu
     """Takes the first number that is free and was never another file's. Returns the path within the
     dataset."""
     directory = session.directory
+    assert isinstance(directory, LocalDirectory)
     number = next_number(base, folder_of(table, name, column))
     while True:
         path = superchunk_path(table, name, column, number)

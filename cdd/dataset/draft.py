@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from cdd.dataset.compacting import runs_to_join, write_run
+from cdd.dataset.collecting.compacting import runs_to_join, write_run
+from cdd.dataset.collecting.tails import TailTable
+from cdd.dataset.collecting.writer import DatasetWriter
 from cdd.dataset.options import Options
 from cdd.dataset.protocol import extents as ex
 from cdd.dataset.protocol import ops
@@ -15,8 +17,6 @@ from cdd.dataset.protocol.directory import Directory
 from cdd.dataset.protocol.log import Version
 from cdd.dataset.protocol.state import ColumnState, folder_of, next_number
 from cdd.dataset.superchunk import NewSuperchunk, new_superchunk
-from cdd.dataset.tails import TailTable
-from cdd.dataset.writer import DatasetWriter
 from cdd.dtypes import Array
 
 

@@ -8,8 +8,8 @@ from typing import Any, Self
 
 from cdd import _cdd, arguments
 from cdd.dataset.awaited import AwaitedDataset
-from cdd.dataset.category import BYTES, ENDS, hidden_tables, texts_of
 from cdd.dataset.checking import DatasetReport
+from cdd.dataset.collecting.category import BYTES, ENDS, hidden_tables, texts_of
 from cdd.dataset.column import Column
 from cdd.dataset.nested import group_of
 from cdd.dataset.protocol import extents as ex

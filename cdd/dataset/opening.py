@@ -4,11 +4,11 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, overload
 
+from cdd.dataset.collecting.writer import DatasetWriter
 from cdd.dataset.opened import Dataset
 from cdd.dataset.options import options_of
 from cdd.dataset.protocol.directory import Directory, directory_of
 from cdd.dataset.protocol.identity import DATASET, clear, create
-from cdd.dataset.writer import DatasetWriter
 from cdd.store.awaited import Opening
 
 Place = str | os.PathLike[str] | Directory

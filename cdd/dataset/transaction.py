@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from cdd import arguments
 from cdd.dataset.changing import Changes, ChangingColumn, fill_extent
+from cdd.dataset.collecting.incoming import check_dtype
 from cdd.dataset.draft import Draft
-from cdd.dataset.incoming import check_dtype
 from cdd.dataset.protocol import extents as ex
 from cdd.dataset.protocol import ops, ops_of_names
 from cdd.dataset.protocol.directory import Directory, directory_of

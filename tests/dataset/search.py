@@ -16,20 +16,15 @@ from tests.dataset.model import (
     World,
     collector,
     content,
-    dying,
-    expire_and_prune,
-    expirer,
-    forgetful,
     let_go,
     modifier,
-    overtaken,
     packer,
-    pruner,
     reader,
     rows_of,
     seg,
     tagger,
 )
+from tests.dataset.model_prune import dying, expire_and_prune, expirer, forgetful, overtaken, pruner
 
 
 def modify_and_pack(w, me, row):
@@ -244,7 +239,9 @@ def explore(scenario, mut, limit, seed=1):
             deep += crashes > 1
         nexts = [("run", n) for n in live]
         if crashes < budget and live:
-            nexts += [("kill", n) for n in live if n[0] in "WMNPQEFG"] + [("power", i) for i in images(w, rng)]
+            nexts += [("kill", n) for n in live if n[0] in "WMNPQEFG"] + [
+                ("power", i) for i in images(w, rng)
+            ]
         rng.shuffle(nexts)
         stack += [[*schedule, x] for x in nexts]
     return {

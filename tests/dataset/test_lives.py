@@ -1,5 +1,5 @@
-"""Lives of datasets: every operation there is, in random order, with crashes, in a folder and in memory; beside
-arrays of NumPy for each version."""
+"""Lives of datasets: every operation there is, in random order, with crashes, in a folder and in memory;
+beside arrays of NumPy for each version."""
 
 import os
 from pathlib import Path
@@ -149,7 +149,9 @@ class Life:
         self.commit()
         alone = bool(self.random.random() < 0.3)
         rows = len(self.now[table]["time"])
-        name = str(self.random.choice([key for key in self.now[table] if key not in ("time", "venue", "fee")]))
+        name = str(
+            self.random.choice([key for key in self.now[table] if key not in ("time", "venue", "fee")])
+        )
         picked = self.random.integers(0, rows, int(self.random.integers(1, 20)))
         key: Any = picked if self.random.random() < 0.5 else slice(int(picked.min()), int(picked.max()) + 1)
         value = int(self.random.integers(0, 99))
@@ -255,13 +257,18 @@ class Life:
             name = str(self.random.choice(list(self.tags)))
             datasets.untag(self.place, name)
             del self.tags[name]
+            self.forget()
 
     def expire(self) -> None:
         if self.versions:
             datasets.expire(self.place, keep=int(self.random.integers(1, 12)))
-            kept = {int(v) for v in self.open().versions(None)}
-            assert set(self.tags.values()) <= kept
-            self.versions = {number: arrays for number, arrays in self.versions.items() if number in kept}
+            self.forget()
+
+    def forget(self) -> None:
+        """Versions that are expired now."""
+        kept = {int(v) for v in self.open().versions(None)}
+        assert set(self.tags.values()) <= kept
+        self.versions = {number: arrays for number, arrays in self.versions.items() if number in kept}
 
     def prune(self) -> None:
         if self.versions or self.w is not None:

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from cdd import dataset, feeds
-from cdd.dataset.table_writer import TableWriter
-from cdd.dataset.tails import TailTable
-from cdd.dataset.writer import DatasetWriter
+from cdd.dataset.collecting.table_writer import TableWriter
+from cdd.dataset.collecting.tails import TailTable
+from cdd.dataset.collecting.writer import DatasetWriter
 from cdd.store.writer import Writer
 from tests.ecosystem.feeds_rig import check, received, sink
 from tests.ecosystem.okx_stream import Exchange, replay

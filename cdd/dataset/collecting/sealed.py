@@ -12,13 +12,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from cdd.dataset.collector import Collector
+from cdd.dataset.collecting.collector import Collector
+from cdd.dataset.collecting.tails import Rows, TailTable
 from cdd.dataset.protocol import extents as ex
 from cdd.dataset.protocol import ops
 from cdd.dataset.protocol.errors import DatasetError, OrderError
 from cdd.dataset.protocol.state import State, TableState, path_of
 from cdd.dataset.superchunk import new_superchunk, read_rows
-from cdd.dataset.tails import Rows, TailTable
 from cdd.dtypes import Array
 
 _WAITING_BYTES = 64 << 20  # raw, before they are put

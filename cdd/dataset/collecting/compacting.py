@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cdd._cdd import CddError
-from cdd.dataset.collector import Collector
+from cdd.dataset.collecting.collector import Collector
 from cdd.dataset.protocol import extents as ex
 from cdd.dataset.protocol import ops
 from cdd.dataset.protocol.errors import ConflictError, DatasetError

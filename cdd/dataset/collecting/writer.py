@@ -10,13 +10,13 @@ import numpy.typing as npt
 
 from cdd import arguments
 from cdd.dataset.awaited import AwaitedDatasetWriter
-from cdd.dataset.collector import Collector
-from cdd.dataset.compacting import Compactor
+from cdd.dataset.collecting.collector import Collector
+from cdd.dataset.collecting.compacting import Compactor
+from cdd.dataset.collecting.table_writer import TableWriter
 from cdd.dataset.options import Options
 from cdd.dataset.protocol import ops_of_names
 from cdd.dataset.protocol.directory import Directory
 from cdd.dataset.protocol.log import Version
-from cdd.dataset.table_writer import TableWriter
 
 
 class DatasetWriter(AwaitedDatasetWriter, Collector):

@@ -7,14 +7,14 @@ import numpy as np
 import numpy.typing as npt
 
 from cdd.dataset.awaited import AwaitedTableWriter
-from cdd.dataset.category import Categories
-from cdd.dataset.collector import Collector
-from cdd.dataset.incoming import check_order, check_rows, flatten, new_table, row_count
+from cdd.dataset.collecting.category import Categories
+from cdd.dataset.collecting.collector import Collector
+from cdd.dataset.collecting.incoming import check_order, check_rows, flatten, new_table, row_count
+from cdd.dataset.collecting.sealed import table_of
+from cdd.dataset.collecting.tails import TailTable
 from cdd.dataset.protocol.errors import ConflictError
 from cdd.dataset.protocol.log import HIDDEN
 from cdd.dataset.protocol.state import TableState
-from cdd.dataset.sealed import table_of
-from cdd.dataset.tails import TailTable
 from cdd.dtypes import Array
 
 

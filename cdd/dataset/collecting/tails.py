@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cdd import _cdd
-from cdd.dataset.collector import Collector
+from cdd.dataset.collecting.collector import Collector
 from cdd.dataset.protocol import extents as ex
 from cdd.dataset.protocol import ops
 from cdd.dataset.protocol.errors import ConflictError

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from cdd.dataset.collector import Collector
+from cdd.dataset.collecting.collector import Collector
+from cdd.dataset.collecting.sealed import table_of
+from cdd.dataset.collecting.tails import TailTable
 from cdd.dataset.protocol.state import ColumnState, TableState, path_of
-from cdd.dataset.sealed import table_of
-from cdd.dataset.tails import TailTable
 from cdd.dtypes import Array
 
 BYTES, ENDS = "utf8", "ends"
