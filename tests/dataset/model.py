@@ -9,7 +9,7 @@ keeps any prefix that holds the synced ones. A name that was linked or deleted i
 folder; until then a power cut keeps it or not, each on its own. Scaled down: 2 rows a superchunk, 2 commits a
 pack. A file's owner, whose name is used once, stands for the id by which an extent knows it.
 
-Locks: `alive` writers have a name that is locked as long as they live; `tails`, who appends; `pruning`, who prunes.
+Locks: `alive`, writers whose names are locked as long as they live; `tails`, who appends; `pruning`.
 """
 
 SEG, CAP = 2, 2
