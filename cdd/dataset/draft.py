@@ -51,13 +51,21 @@ class Draft:
         tails: TailTable = self.writer._table(table)._tails
         if tails.is_open or not self.state.table(table).columns:
             return
-        tails.need_tails()
+        self.writer._table(table).open()
         self.base = self.session.catch_up(self.base, self.ops)
         self.state = self.base.copy()
         self.session.apply(self.state, self.ops, self.base)
+        self.append_texts()
         if tails.rows != self.state.table(table).rows:
             tails.flush_now()
             self.do(ops.Append(table, tails.rows))
+
+    def append_texts(self) -> None:
+        """Takes texts along that were flushed after the version: rows with their codes may come, too."""
+        for held in self.writer._hidden_members():
+            if held.is_open and held.rows != self.state.table(held.name).rows:
+                held.flush_now()
+                self.do(ops.Append(held.name, held.rows))
 
     def new_superchunk(self, table: str, name: str, column: ColumnState) -> NewSuperchunk:
         """A file for rows of a column, which is to be closed."""

@@ -204,6 +204,7 @@ def _hold(draft: Draft, table: str) -> list[Writer]:
                     rows.append(ex.sealed_rows(column.extents) + len(writer) - first)
         draft.base = draft.session.newest(draft.base.number)
         draft.state = draft.base.copy()
+        draft.append_texts()
         flushed = min((count for count in rows if count >= state.rows), default=state.rows)
         if flushed > draft.state.table(table).rows:
             draft.do(ops.Append(table, flushed))

@@ -278,3 +278,38 @@ def test_verify_names_column_and_superchunk(tmp_path: Path) -> None:
     version = int(datasets.open(path, columns=["time"]).version)
     with pytest.raises(cdd.FormatError, match=f"column ob of version {version}, superchunk 1: .* is missing"):
         datasets.open(path)["ob"][0]
+
+
+def test_no_version_has_codes_of_texts_that_it_has_not(tmp_path: Path) -> None:
+    """Whatever brings rows into a version brings their texts along: a commit of the next writer, a roll, a
+    transaction that keeps collectors away."""
+
+    def flushed_and_killed(texts: list[str]) -> None:
+        w = datasets.open(tmp_path / "set", "a", tail_bytes=2000)
+        w.append(x=np.arange(len(texts)), venue=texts)
+        w.flush()
+        w._let_go()
+
+    with datasets.open(tmp_path / "set", "w") as w:
+        w.append(x=[0], venue=["a"])
+    flushed_and_killed(["b", "c"])
+    with datasets.open(tmp_path / "set", "a") as w:
+        assert len(w) == 3
+    flushed_and_killed(["d"])
+    with datasets.transaction(tmp_path / "set") as t:
+        t.trim(4)
+        t.attrs["key"] = 1
+    flushed_and_killed(["e"])
+    with datasets.transaction(tmp_path / "set") as t:
+        t.trim(5)
+        t.delete(0, 1)
+    with datasets.open(tmp_path / "set", "a", tail_bytes=2000) as w:
+        for i in range(60):
+            w.append(x=[i], venue=[f"new {i}"])
+            w.flush()
+    versions = datasets.open(tmp_path / "set").versions(None)
+    assert "roll" in {version.op for version in versions}
+    for version in versions:
+        ds = datasets.open(tmp_path / "set", as_of=version)
+        assert len(ds["venue"].text(0, len(ds))) == len(ds)
+    assert datasets.open(tmp_path / "set")["venue"].text(0, 4) == ["b", "c", "d", "e"]

@@ -47,22 +47,24 @@ class Categories:
             for table, key, dtype in kinds
         ]
 
-    def _load(self) -> dict[str, int]:
-        """The texts that are there; what a crash left of others is put out of sight."""
+    def load(self) -> None:
+        """Looks at the texts that are there, before rows with their codes get into a version; what a crash
+        left of others is put out of sight."""
         for table in (self._bytes, self._ends):
             table.need_tails()
         ends = self._ends.read(ENDS)
         texts = texts_of(self._bytes.read(BYTES), ends)
         self._bytes.cut_to(int(ends[len(texts) - 1]) if texts else 0)
         self._ends.cut_to(len(texts))
-        return {text: code for code, text in enumerate(texts)}
+        self._known = {text: code for code, text in enumerate(texts)}
 
     def codes(self, texts: Array) -> Array:
         """The codes of texts; new ones are stored, durably, before any code of theirs is. Raises ValueError
         where there are too many."""
         if self._known is None:
-            self._known = self._load()
+            self.load()
         known = self._known
+        assert known is not None
         listed: list[Any] = texts.tolist()
         new = [text for text in dict.fromkeys(listed) if text not in known]
         if len(known) + len(new) > self._most:

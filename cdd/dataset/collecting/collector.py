@@ -28,7 +28,18 @@ def _threads() -> ThreadPoolExecutor:
 
 
 class Member(Protocol):
-    """A table that rows are appended to."""
+    """A table that rows are appended to; `is_hidden` where it has texts of a category column."""
+
+    is_hidden: bool
+    name: str
+    rows: int
+
+    @property
+    def is_open(self) -> bool:
+        """Whether rows can be appended at once."""
+
+    def flush_now(self) -> None:
+        """Makes its rows durable."""
 
     def flush_jobs(self) -> list[Callable[[], None]]:
         """What makes its rows durable; the jobs may run at once."""
@@ -91,6 +102,10 @@ class Collector(ABC):
         for table in self._members.values():
             table.committed(self._state)
         return self._state
+
+    def _hidden_members(self) -> list["Member"]:
+        """Tables of texts."""
+        return [table for table in self._members.values() if table.is_hidden]
 
     def _is_done(self, operation: ops.Op) -> bool:
         """Whether it is an append that a commit made of which nobody knew whether it did."""

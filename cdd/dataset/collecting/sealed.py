@@ -80,13 +80,13 @@ class SealedTable(TailTable):
         """Puts what waits as a superchunk of each column."""
         if not self._waiting:
             return
-        of, state = self._of, self._of._state.table(self._name)
+        of, state = self._of, self._of._state.table(self.name)
         made: dict[str, Array] = {}
         paths: list[str] = []
         try:
             for name, column in state.columns.items():
                 rows = np.concatenate([part[name] for part in self._waiting])
-                new = new_superchunk(of._session, of._id, self._name, name, column,
+                new = new_superchunk(of._session, of._id, self.name, name, column,
                                      least=self._next.get(name, 1))  # fmt: skip
                 paths.append(new.path)
                 new.writer.append(rows)
@@ -107,18 +107,18 @@ class SealedTable(TailTable):
         self._waiting = []
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> Array:
-        column = self._of._state.table(self._name).columns[name]
+        column = self._of._state.table(self.name).columns[name]
         put = column.with_extents(ex.join(column.extents, *self._put.get(name, [])))
         count = self.rows - sum(len(next(iter(part.values()))) for part in self._waiting)
         stop = self.rows if stop is None else stop
-        there = [read_rows(self._of._session, self._name, name, put, count, start, min(stop, count))] if (
+        there = [read_rows(self._of._session, self.name, name, put, count, start, min(stop, count))] if (
             start < min(stop, count)) else []  # fmt: skip
         waiting = [part[name] for part in self._waiting] or [np.empty((0, *column.row_shape), column.dtype)]
         return np.concatenate((*there, np.concatenate(waiting)[max(0, start - count) : max(0, stop - count)]))
 
     def cut_to(self, rows: int) -> None:
         if self.rows != rows:
-            raise DatasetError(f"table {self._name!r} has {self.rows} rows, {rows} belong to texts")
+            raise DatasetError(f"table {self.name!r} has {self.rows} rows, {rows} belong to texts")
 
     def flush_jobs(self) -> list[Callable[[], None]]:
         self._go_behind_others()
@@ -133,7 +133,7 @@ class SealedTable(TailTable):
         extents = {name: ex.join(*parts) for name, parts in self._put.items()}
         self._token = secrets.token_hex(8)
         self._since = self._of._state.number
-        extend = Extend(self._name, self._flushed, self._committed, extents, dict(self._next), self._token)
+        extend = Extend(self.name, self._flushed, self._committed, extents, dict(self._next), self._token)
         return [extend]
 
     def committed(self, state: State) -> None:
@@ -150,18 +150,18 @@ class SealedTable(TailTable):
         if self.rows == self._committed:
             return
         newest = of._session.newest(of._state.number)
-        table = newest.table(self._name)
+        table = newest.table(self.name)
         self.committed(newest)  # where the answer of a commit was lost
         more = table.rows - self._committed
         if more == 0:
             return
         if more > 0 and table.clock is not None and table.order != "any":
-            last = read_rows(of._session, self._name, table.clock, table.columns[table.clock], table.rows,
+            last = read_rows(of._session, self.name, table.clock, table.columns[table.clock], table.rows,
                              table.rows - 1)[0]  # fmt: skip
             first = self.read(table.clock, self._committed, self._committed + 1)[0]
             if last > first or (last == first and table.order == "strict"):
                 raise OrderError(
-                    f"{path_of(self._name, table.clock)!r}: others appended rows up to {last} meanwhile, "
+                    f"{path_of(self.name, table.clock)!r}: others appended rows up to {last} meanwhile, "
                     f"these begin with {first}"
                 )
         of._state = newest
@@ -182,7 +182,7 @@ class SealedTable(TailTable):
     def create_op(self, made: TableState) -> ops.Op:
         columns = {name: replace(column, stored=ex.none()) for name, column in made.columns.items()}
         self._opened = True
-        return ops.Create(self._name, replace(made, columns=columns))
+        return ops.Create(self.name, replace(made, columns=columns))
 
     def roll(self, first: Rows | None = None, parts: Sequence[Rows] = ()) -> None:
         for part in ([first] if first else []) + list(parts):
@@ -204,7 +204,7 @@ class SealedTable(TailTable):
             return False
         of = self._of
         of._state = of._session.newest(of._state.number)
-        self._begin(of._state.table(self._name).rows)
+        self._begin(of._state.table(self.name).rows)
         self._opened = True
         return True
 

@@ -46,7 +46,7 @@ class TableWriter(AwaitedTableWriter):
         with self._of._lock():
             if self._tails.state is None:
                 return 0
-            self._open()
+            self.open()
             return self._tails.rows
 
     def __repr__(self) -> str:
@@ -66,7 +66,7 @@ class TableWriter(AwaitedTableWriter):
                     f"{self._name!r} cannot be the name of a table: texts are kept by such names"
                 )
             state = self._need_table(given)
-            self._open()
+            self.open()
             check_rows(self._name, state, given)
             check_order(self._name, state, given, self._last)
             if rows == 0:
@@ -137,13 +137,18 @@ class TableWriter(AwaitedTableWriter):
             slice(a, b) for a, b in zip(bounds, ends, strict=False)
         ]
 
-    def _open(self) -> None:
-        """Opens the tails, and looks at what is there."""
-        if not self._tails.need_tails() or self._tails.state is None:
+    def open(self) -> None:
+        """Opens the tails, and looks at what is there. Those of its texts come first: no version has codes of
+        texts that it has not."""
+        state = self._tails.state
+        if self._tails.is_open or state is None:
             return
-        state, self._last = self._tails.state, None
+        for name, column in state.columns.items():
+            if column.category is not None:
+                if name not in self._categories:
+                    self._categories[name] = Categories(self._of, self._name, name, column)
+                self._categories[name].load()
+        self._tails.need_tails()
+        state, self._last = self._of._state.table(self._name), None
         if state.clock is not None and self._tails.rows > 0:
             self._last = self._tails.read(state.clock, self._tails.rows - 1)[0]
-        for name, column in state.columns.items():
-            if column.category is not None and name not in self._categories:
-                self._categories[name] = Categories(self._of, self._name, name, column)

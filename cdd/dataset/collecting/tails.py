@@ -36,8 +36,8 @@ class TailTable:
     def __init__(self, collector: Collector, name: str, is_hidden: bool = False) -> None:
         self._of = collector
         collector._members[name] = self
-        self._name = name
-        self._is_hidden = is_hidden
+        self.name = name
+        self.is_hidden = is_hidden
         self.open: dict[str, Tail] = {}  # none before need_tails() or create()
         self.rows = 0  # of all tails
         self._flushed = 0
@@ -49,7 +49,7 @@ class TailTable:
     @property
     def state(self) -> TableState | None:
         """The table; None as long as there is none."""
-        found = self._of._state.tables.get(self._name)
+        found = self._of._state.tables.get(self.name)
         return found if found is not None and found.columns else None
 
     @property
@@ -81,9 +81,9 @@ class TailTable:
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> Array:
         """Rows of a column, what waits in memory included."""
-        state = self._of._state.table(self._name)
+        state = self._of._state.table(self.name)
         column = state.columns[name]
-        return read_rows(self._of._session, self._name, name, column, self.rows, start, stop)
+        return read_rows(self._of._session, self.name, name, column, self.rows, start, stop)
 
     def cut_to(self, rows: int) -> None:
         """Puts rows behind these out of sight."""
@@ -108,11 +108,16 @@ class TailTable:
         self.flushed()
 
     def append_ops(self) -> list[ops.Op]:
-        return [ops.Append(self._name, self._flushed)] if self._flushed != self._committed else []
+        return [ops.Append(self.name, self._flushed)] if self._flushed != self._committed else []
+
+    def _append_texts(self) -> list[ops.Op]:
+        """For a version with rows of this table: the texts of their codes, which are flushed before them."""
+        hidden = [] if self.is_hidden else self._of._hidden_members()
+        return [op for table in hidden for op in table.append_ops()]
 
     def committed(self, state: State) -> None:
-        if self._name in state.tables and self.open:
-            self._committed = state.tables[self._name].rows
+        if self.name in state.tables and self.open:
+            self._committed = state.tables[self.name].rows
 
     # ------------------------------------------------------------ creating
 
@@ -135,7 +140,7 @@ class TailTable:
             name: replace(column, stored=_open(self.open[name]), next=self.open[name].number + 1)
             for name, column in made.columns.items()
         }
-        return ops.Create(self._name, replace(made, columns=columns))
+        return ops.Create(self.name, replace(made, columns=columns))
 
     def _begin(self, rows: int) -> None:
         self.rows = self._flushed = self._committed = rows
@@ -149,7 +154,7 @@ class TailTable:
         try:
             for name, column in state.columns.items():
                 new = new_superchunk(
-                    of._session, of._id, self._name, name, column, durability=of._options.durability
+                    of._session, of._id, self.name, name, column, durability=of._options.durability
                 )
                 made[name] = Tail(new.number, new.path, new.id, new.writer, begin)
         except BaseException:
@@ -200,15 +205,15 @@ class TailTable:
     def _commit_roll(
         self, state: TableState, first: Rows | None, parts: list[Rows], made: list[dict[str, Tail]], rows: int
     ) -> None:
-        uncertain_before = tails_of(self._of._state, self._name), self.rows
+        uncertain_before = tails_of(self._of._state, self.name), self.rows
         if first:
             self._write(first)
         for tail in self.open.values():
             tail.writer.flush()
         after = {name: _extents(name == state.clock, name, parts, made) for name in state.columns}
         try:
-            roll = ops.Roll(self._name, rows, after, self._clock_items(state, rows))
-            self._of._commit([roll], "", "roll")
+            roll = ops.Roll(self.name, rows, after, self._clock_items(state, rows))
+            self._of._commit([*self._append_texts(), roll], "", "roll")
         except BaseException:
             self._is_uneven = self._is_uneven or bool(first)
             if self._of._session.is_uncertain:  # which tails there are is looked up again
@@ -222,8 +227,8 @@ class TailTable:
         if clock is None or clock not in self.open or rows <= self.open[clock].begin:
             return None
         begin, column, session = self.open[clock].begin, state.columns[clock], self._of._session
-        first = read_rows(session, self._name, clock, column, rows, begin, begin + 1)
-        last = read_rows(session, self._name, clock, column, rows, rows - 1)
+        first = read_rows(session, self.name, clock, column, rows, begin, begin + 1)
+        last = read_rows(session, self.name, clock, column, rows, rows - 1)
         return int(first.view(np.int64)[0]), int(last.view(np.int64)[0])
 
     def has_rows(self) -> bool:
@@ -231,7 +236,7 @@ class TailTable:
 
     def is_due(self) -> bool:
         """Whether the tails are long enough to be ended."""
-        if self._is_hidden or not self.has_rows():
+        if self.is_hidden or not self.has_rows():
             return False
         options = self._of._options
         sizes = [self._of._directory.size(tail.path) or 0 for tail in self.open.values()]
@@ -256,7 +261,7 @@ class TailTable:
         of = self._of
         while True:
             state = of._session.newest(of._state.number)
-            table = state.table(self._name)
+            table = state.table(self.name)
             if not all(ex.is_open(column.extents) for column in table.columns.values()):
                 self._begin(table.rows)
                 of._state = state
@@ -268,7 +273,7 @@ class TailTable:
             opened = self._open(table)
             try:
                 newest = of._session.newest(state.number)
-                if tails_of(newest, self._name) == tails_of(state, self._name):
+                if tails_of(newest, self.name) == tails_of(state, self.name):
                     self._take_up(newest, opened)
                     return True
             except BaseException:
@@ -279,7 +284,7 @@ class TailTable:
 
     def _take_up(self, state: State, opened: dict[str, Tail]) -> None:
         """Goes on in tails that are open now, and so nobody else's."""
-        table = state.table(self._name)
+        table = state.table(self.name)
         self._of._session.sync_for(state.number)
         self._of._state = state
         self.open = opened
@@ -293,11 +298,11 @@ class TailTable:
         if self.rows < table.rows:
             name = list(opened)[ends.index(min(ends))]
             raise _cdd.TruncatedError(
-                f"column {path_of(self._name, name)!r}: with {opened[name].path} it has {min(ends)} rows, "
+                f"column {path_of(self.name, name)!r}: with {opened[name].path} it has {min(ends)} rows, "
                 f"the newest version needs {table.rows}"
             )
         undone, self._undone = self._undone, None
-        if undone is not None and undone[0] == tails_of(state, self._name):
+        if undone is not None and undone[0] == tails_of(state, self.name):
             self._is_uneven = self.rows > undone[1]
             self.rows = min(self.rows, max(undone[1], table.rows))
         if min(ends) != max(ends) or self._is_uneven:
@@ -316,7 +321,7 @@ class TailTable:
         try:
             for name, column in table.columns.items():
                 number = int(column.extents[-1, ex.NUMBER])
-                path = superchunk_path(self._name, name, column, number)
+                path = superchunk_path(self.name, name, column, number)
                 options = {**column.options, "durability": self._of._options.durability}
                 writer = Writer(directory.store(path), "a", **options)
                 opened[name] = Tail(
@@ -325,13 +330,13 @@ class TailTable:
                 wanted = ex.id_of(column.extents[-1])
                 if opened[name].id != wanted:
                     raise _cdd.FormatError(
-                        f"column {path_of(self._name, name)!r}: {path} is another file than the dataset's: "
+                        f"column {path_of(self.name, name)!r}: {path} is another file than the dataset's: "
                         f"its id is {writer.id}, not {wanted.hex()}"
                     )
         except BaseException as error:
             _close(opened)
             if isinstance(error, BlockingIOError):
-                table_name = f"table {self._name!r} of " if self._name else ""
+                table_name = f"table {self.name!r} of " if self.name else ""
                 raise BlockingIOError(
                     error.errno, f"another writer appends to {table_name}this dataset", directory.name
                 ) from None
