@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from types import EllipsisType
 from typing import Any, Unpack
 
 import numpy as np
@@ -28,6 +29,12 @@ from cdd.logical.members import ZarrSource
 from cdd.logical.plan import Piece, Reading
 from cdd.logical.regions import Layout, cut_within_chunks
 from cdd.logical.virtual import virtual_members
+
+
+def _is_of_a_box(part: Any) -> bool:
+    """Whether a part of a key is a number, a slice, ... or None: not a list or a mask, whatever it picks."""
+    is_number = hasattr(part, "__index__") and np.ndim(part) == 0 and not isinstance(part, bool | np.bool_)
+    return is_number or isinstance(part, slice | None | EllipsisType)
 
 
 class WritableArray(Array):
@@ -81,7 +88,7 @@ class WritableArray(Array):
         """
         self._check_under_way()
         selection = select(key, self.shape)
-        if any(not isinstance(pick, range) for pick in selection.picks):
+        if not all(map(_is_of_a_box, key if isinstance(key, tuple) else (key,))):
             raise IndexError(
                 "a write's key is made of numbers, slices, ... and None: lists and masks only read"
             )
@@ -291,11 +298,8 @@ class WritableArray(Array):
         del regions[number]
         if self.manifest.fill_value is not None:
             return self._use(regions, self.manifest.members)
-        if (
-            found.hi[0] != self.shape[0]
-            or found.lo[1:] != (0,) * (self.ndim - 1)
-            or found.hi[1:] != self.shape[1:]
-        ):
+        is_whole = not any(found.lo[1:]) and found.hi[1:] == self.shape[1:]
+        if found.hi[0] != self.shape[0] or not is_whole:
             raise CoverageError(
                 f"regions[{number}] is not the last, of whole rows: without it there would be a gap, and the "
                 "array has no fill value"

@@ -112,8 +112,19 @@ def test_writes(where: Any, tmp_path: Path) -> None:
             a[0] = np.ones((50, 3), complex)
         with pytest.raises(ValueError, match="broadcast"):
             a[0] = np.ones((49, 3))
-        with pytest.raises(IndexError, match="lists and masks"):
-            a[[1, 5]] = 1
+        # Numbers that lie next to each other, or equally far apart, are a list all the same.
+        for key in (
+            [1, 5, 6],
+            [1, 2],
+            [2, 1],
+            [1, 5],
+            [3],
+            np.arange(1536) < 3,
+            (0, [2, 3]),
+            np.arange(4).reshape(2, 2),
+        ):
+            with pytest.raises(IndexError, match="lists and masks"):
+                a[key] = 1
         with pytest.raises(IndexError):
             a[5000] = 1
         assert np.array_equal(a[:], expected)
