@@ -21,14 +21,33 @@ def archive(path: str, values: np.ndarray) -> None:
     made[:] = values
 
 
+def blocks() -> list[str]:
+    found = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(found) == 2
+    return found
+
+
 def test_the_python_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (block,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     monkeypatch.chdir(tmp_path)
     archive("2024.zarr", YEARS[0])
     cdd.save("2026.cdd", YEARS[2])
     names: dict[str, Any] = {"books_2025": YEARS[1]}
-    exec(block, names)
+    exec(blocks()[0], names)
     assert np.array_equal(names["a"][:], np.concatenate(list(YEARS)))
+
+
+def test_the_page_moves_an_archive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "archive").mkdir()
+    for number in range(3):
+        archive(f"archive/{2023 + number}.zarr", YEARS[number])
+    exec(blocks()[1], {"cdd": cdd})
+    assert "all is well, 3 members, 7,200,000 bytes read" in capsys.readouterr().out
+    array = cdd.logical.open("repo")
+    assert {member.kind for member in array.manifest.members} == {"cdd"}
+    assert np.array_equal(array[:], np.concatenate(list(YEARS)))
 
 
 def test_moving_a_zarr_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
