@@ -38,12 +38,12 @@ class Dataset(AwaitedDataset, Table):
         columns: Sequence[str] | None = None,
         check: str = "stored",
         mmap: bool | None = None,
-        max_open: int = 1024,
+        max_open: int | None = None,
         max_chunk_bytes: int = 1 << 31,
         allow: Sequence[str | os.PathLike[str]] = (),
     ) -> None:
 
-        arguments.size("max_open", max_open, 1, 1 << 30)
+        most = files_limit() if max_open is None else arguments.size("max_open", max_open, 1, 1 << 30)
         super().__init__(self, "")
         directory = directory_of(place)
         if isinstance(directory, LocalDirectory):
@@ -61,7 +61,7 @@ class Dataset(AwaitedDataset, Table):
         self._id = read_id(directory, writes=False)
         self._session = Session(directory)
         self._files = _cdd.Superchunks(
-            {"check": check, "mmap": mmap, "max_chunk_bytes": max_chunk_bytes}, max_open
+            {"check": check, "mmap": mmap, "max_chunk_bytes": max_chunk_bytes}, most
         )
         self._is_live = as_of is None
         self._tables: dict[str, Table] = {}
@@ -251,6 +251,17 @@ class Dataset(AwaitedDataset, Table):
         number = None if self._is_live and self._state.number == 0 else self._state.number
         shown = {name: len(table) for name, table in (("", self), *self._tables.items())}
         return _reopen, (directory.path, self._id, number, self._is_live, shown, self._options)
+
+
+def files_limit() -> int:
+    """Half of the files that this process may have open: others have files, too. Where it is much lower than
+    the number of superchunks that are read, they are opened again and again."""
+    try:
+        import resource
+    except ImportError:  # Windows, where the limit is that of handles
+        return 4096
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return 1 << 16 if soft == resource.RLIM_INFINITY else min(1 << 16, max(16, soft // 2))
 
 
 def _reopen(

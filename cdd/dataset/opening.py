@@ -18,7 +18,7 @@ _READING: dict[str, Any] = {
     "columns": None,
     "check": "stored",
     "mmap": None,
-    "max_open": 1024,
+    "max_open": None,
     "max_chunk_bytes": 1 << 31,
     "allow": (),
 }
@@ -44,7 +44,7 @@ def open(
     columns: Sequence[str] | None = None,
     check: str = "stored",
     mmap: bool | None = None,
-    max_open: int = 1024,
+    max_open: int | None = None,
     max_chunk_bytes: int = 1 << 31,
     allow: Sequence[str | os.PathLike[str]] = (),
 ) -> Dataset: ...
@@ -78,7 +78,7 @@ def open(place: Any, mode: str = "r", **options: Any) -> Dataset | DatasetWriter
         columns=None        names of the only columns to be shown
         check="stored"      which checks each read makes, as of cdd.open
         mmap=None           whether files are mapped, as of cdd.open
-        max_open=1024       files that are open at once
+        max_open=None       files that are open at once; None: half of what the system lets this process open
         max_chunk_bytes     refuse chunks of more raw bytes than this
         allow=()            folders below which superchunks may lie that were attached from elsewhere
 

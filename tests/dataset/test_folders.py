@@ -203,3 +203,21 @@ def test_forks_read_on_and_writers_stay_with_their_process(tmp_path: Path, max_o
     assert ds.refresh()
     assert len(ds) == ROWS + FORKS
     w.close()
+
+
+def test_files_that_are_open_keep_below_what_the_system_allows(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with datasets.open(tmp_path / "set", "w", superchunk_bytes=1, tail_bytes=1) as w:
+        for i in range(60):
+            w.append(x=[i], y=[2 * i])
+            w.flush()
+    used = len(list(Path("/proc/self/fd").iterdir())) if Path("/proc/self/fd").exists() else 40
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (used + 80, before[1]))
+        ds = datasets.open(tmp_path / "set")
+        assert ds._files.open_files <= (used + 80) // 2
+        assert np.array_equal(ds["x"][:], np.arange(60))
+        assert np.array_equal(ds["y"][:], 2 * np.arange(60))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
