@@ -43,6 +43,7 @@ STEPS: dict[str, tuple[str, dict[str, int]]] = {
     ),
     "datasets, the model": ("tests/dataset/test_model.py", {"CDD_MODEL_STATES": 160_000}),
     "datasets, every damaged byte": ("tests/dataset/test_golden.py", {"CDD_DAMAGE_STRIDE": 1}),
+    "datasets, lives": ("tests/dataset/test_lives.py", {"CDD_LIVES": 100, "CDD_LIFE_STEPS": 300}),
     "as-of joins": ("tests/dataset/test_by_time.py", {"CDD_ASOF_CASES": 40_000}),
     "tiles, killed": ("tests/tiles/test_resume.py", {"CDD_TILE_KILLS": 1000}),
     "tiles, memory": ("tests/tiles/test_memory.py", {"CDD_TILE_SECONDS": 3600}),
