@@ -163,6 +163,8 @@ class _InOrder:
         self._mutex = threading.Lock()
 
     def __setitem__(self, key: Any, block: Any) -> None:
+        if not len(block):  # begins where the next one does
+            return
         rows = key[0] if isinstance(key, tuple) else key
         with self._mutex:
             self._waiting[rows.start or 0] = np.asarray(block)
@@ -170,8 +172,6 @@ class _InOrder:
                 ready = self._waiting.pop(self._next)
                 self._writer.append(ready)
                 self._next += len(ready)
-                if not len(ready):
-                    break
 
     def check(self) -> None:
         if self._next != self.shape[0]:

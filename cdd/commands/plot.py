@@ -1,10 +1,13 @@
 """Command plot: the depth of a book over time, or one row of it, as a PNG."""
 
 import argparse
+import os
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import cdd
+from cdd import _cdd
 from cdd.commands import dataset
 from cdd.commands.terminal import Commands, natural
 
@@ -67,8 +70,10 @@ def _plot(options: argparse.Namespace) -> int:
         ax.set_title(
             f"{Path(options.file).name}, {found.rows:,} rows", fontsize=9, loc="left", color="#c9d1d9"
         )
-    output = options.output or str(Path(options.file).with_suffix(".png"))
-    figure.savefig(output)
+    output = Path(options.output or Path(options.file).with_suffix(".png"))
+    picture = BytesIO()  # a disk that is full leaves what was there
+    figure.savefig(picture, format=output.suffix[1:] or "png")
+    _cdd.publish(os.fspath(output), picture.getvalue(), True)
     print(output)
     return 0
 

@@ -60,8 +60,8 @@ class Report:
         ratio = f", 1/{self.raw_bytes / self.stored_bytes:.1f}" if self.stored_bytes else ""
         checked = "verified bit for bit" if self.verified else "not verified"
         text = (
-            f"{self.sources:,} sources, {self.rows:,} rows, {self.raw_bytes:,} bytes stored in "
-            f"{self.stored_bytes:,}{ratio}, {checked}"
+            f"{self.sources:,} source{'s' * (self.sources != 1)}, {self.rows:,} rows, {self.raw_bytes:,} bytes "
+            f"stored in {self.stored_bytes:,}{ratio}, {checked}"
         )
         return "\n".join([text, *(f"not migrated: {name}: {why}" for name, why in self.failed.items())])
 
@@ -189,10 +189,10 @@ def _jobs(
                 f"{root} has {len(specs)} arrays, a store holds one: path= chooses it, a target without .cdd "
                 "gets a store for each"
             )
-        return [_single(spec, to / f"{spec.inner}.cdd", options) for spec in specs]
+        return _distinct([_single(spec, to / many.file_name(spec.inner), options) for spec in specs])
     if to.suffix == ".cdd":
         raise ValueError(f"{root} is a folder of many: the target is a folder, too, not {to}")
-    found = folder_of_many(root, glob, like)
+    found = folder_of_many(root, to, glob, like)
     groups = [specs_of(one, _kind_of_many(one, like), inner, dtype, row_shape) for one in found]
     if is_dataset:
         flat = tuple(spec for group in groups for spec in group)
@@ -203,8 +203,7 @@ def _jobs(
         place = to / name.removesuffix(suffix_of(one)) if suffix_of(one) else to / name
         for spec in group:
             jobs.append(_single(spec, _place(place, spec), options))
-    _refuse_same_targets(jobs)
-    return jobs
+    return _distinct(jobs)
 
 
 def _kind_of_many(path: Path, like: str) -> str:
@@ -216,19 +215,23 @@ def _kind_of_many(path: Path, like: str) -> str:
 def _place(place: Path, spec: Spec) -> Path:
     if spec.kind in ("parquet", "feather", "csv"):
         return place  # a folder of columns
-    return place / f"{spec.inner}.cdd" if spec.inner else place.with_name(place.name + ".cdd")
+    return place / many.file_name(spec.inner) if spec.inner else place.with_name(place.name + ".cdd")
 
 
 def _single(spec: Spec, target: Path, options: Mapping[str, Any]) -> Job:
     return Job(spec.text, target, (spec,), (1,), False, options)
 
 
-def _refuse_same_targets(jobs: Sequence[Job]) -> None:
+def _distinct(jobs: list[Job]) -> list[Job]:
+    """The jobs. ValueError where two have one target."""
     seen: dict[Path, Job] = {}
     for job in jobs:
         other = seen.setdefault(job.target, job)
         if other is not job:
-            raise ValueError(f"{other.name} and {job.name} would both become {job.target}: choose by glob=")
+            raise ValueError(
+                f"{other.name} and {job.name} would both become {job.target}: choose by glob= or path="
+            )
+    return jobs
 
 
 def _looked_at(jobs: Sequence[Job]) -> Report:

@@ -5,7 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from cdd.arguments import shown
+from cdd.dtypes import DType
 from cdd.migrate.arrays import (
     Blosc2Source,
     Hdf5Source,
@@ -39,7 +42,7 @@ class Spec:
     kind: str
     path: Path
     inner: str = ""
-    dtype: str | None = None
+    dtype: DType | None = None
     row_shape: tuple[int, ...] | None = None
 
     @property
@@ -123,7 +126,8 @@ def specs_of(path: Path, kind: str, inner: str | None, dtype: Any, row_shape: An
     elif kind == "hdf5":
         names = hdf5_names(path)
     else:
-        return [Spec(kind, path, inner or "", None if dtype is None else str(dtype), row_shape)]
+        item = None if dtype is None else np.dtype(dtype)
+        return [Spec(kind, path, inner or "", item, None if row_shape is None else tuple(row_shape))]
     if not names:
         raise ValueError(f"{path} has no arrays")
     if inner is not None:
@@ -136,13 +140,17 @@ def specs_of(path: Path, kind: str, inner: str | None, dtype: Any, row_shape: An
     return [Spec(kind, path, name) for name in names]
 
 
-def folder_of_many(path: Path, glob: str | None, like: str) -> list[Path]:
+def folder_of_many(path: Path, target: Path, glob: str | None, like: str) -> list[Path]:
     """What of a folder is to be migrated, in order of their names: what `glob` says, or every zarr array or
-    group and every file whose name tells its format."""
+    group and every file whose name tells its format; not what an earlier run wrote to a target in it."""
     found = []
+    target = target.resolve()
+    if target == path.resolve():
+        raise ValueError(f"{path} is both source and target: stores of a folder go to another one")
     for at, folders, files in os.walk(path):
         here = Path(at)
         folders[:] = [name for name in folders if not name.startswith(".")]
+        folders[:] = [name for name in folders if (here / name).resolve() != target]
         for name in [name for name in folders if is_zarr(here / name)]:
             folders.remove(name)
             found.append(here / name)

@@ -16,6 +16,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from cdd import _cdd
 from cdd.migrate import running
 from cdd.migrate.errors import SourceChangedError
 from cdd.migrate.finding import Spec
@@ -74,13 +75,13 @@ class Job:
                     'store for each, into="dataset" a dataset'
                 )
             return Stores(dict.fromkeys(source.columns, self.target), self.options)
-        return Stores({n: self.target / f"{_file_name(n)}.cdd" for n in source.columns}, self.options)
+        return Stores({n: self.target / file_name(n) for n in source.columns}, self.options)
 
 
-def _file_name(column: str) -> str:
-    """A column's name as a path below the target."""
-    parts = [part for part in column.replace("\\", "/").split("/") if part not in ("", ".", "..")]
-    return "/".join(parts) or "array"
+def file_name(name: str) -> str:
+    """The store of an array or a column, as a path below the target whatever the name is."""
+    parts = [part for part in name.replace("\\", "/").split("/") if part not in ("", ".", "..")]
+    return f"{'/'.join(parts) or 'array'}.cdd"
 
 
 def do(job: Job, how: How, tell: running.Tell = running.no_progress) -> Done:
@@ -209,8 +210,10 @@ def in_turn(jobs: Sequence[Job], how: How, tell: running.Tell) -> Iterator[Outco
 
 
 def in_processes(jobs: Sequence[Job], how: How, workers: int) -> Iterator[Outcome]:
-    """Each job in one of `workers` processes."""
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    """Each job in one of `workers` processes, which share the cores: more threads than these would wait for
+    one another."""
+    threads = max(1, _cdd.threads() // workers)
+    with ProcessPoolExecutor(workers, get_context("spawn"), _cdd.set_threads, (threads,)) as pool:
         try:
             yield from _as_done(pool.submit, jobs, how, 2 * workers)
         finally:

@@ -47,8 +47,8 @@ class Done:
 def run(source: Source, target: Target, folder: Path, how: How, tell: Tell, spec: Spec | None) -> Done:
     """Migrates and verifies one source. `folder` is on the target's disk; `spec` is what other processes open
     the source by."""
-    _refuse_missing(source, how)
     fingerprint = source.fingerprint()
+    _refuse_missing(source, how)
     folder.mkdir(parents=True, exist_ok=True)
     least = free_bytes(how.min_free, folder)
     try:

@@ -86,7 +86,7 @@ class Source(ABC):
         """Another one for a source that changed."""
 
     def missing(self) -> list[str]:
-        """Names of chunks that are not there."""
+        """Names of chunks that were not there when fingerprint() looked last."""
         return []
 
     @abstractmethod
@@ -192,7 +192,7 @@ class Chained(_Several):
         super().__init__(name, sources)
         first = sources[0]
         self.columns = first.columns
-        if all(len(source.columns) == 1 for source in sources):  # arrays, which have the names of their files
+        if all(isinstance(source, ArraySource) for source in sources):  # which have the names of their files
             names = {key for source in sources for key in source.columns}
             if len(names) > 1:
                 for source in sources:

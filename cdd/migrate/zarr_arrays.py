@@ -67,6 +67,7 @@ class ZarrSource(ArraySource):
         shards = getattr(array, "shards", None)
         self._grid = tuple(shards or array.chunks)
         self.chunk_rows = int(self._grid[0])
+        self._missing: list[str] = []
 
     def _keys(self) -> Iterator[str]:
         sizes = (math.ceil(n / c) for n, c in zip(self._array.shape, self._grid, strict=True))
@@ -74,7 +75,7 @@ class ZarrSource(ArraySource):
             yield self._array.metadata.encode_chunk_key(place)
 
     def missing(self) -> list[str]:
-        return [key for key, found in self._stamps().items() if found is None]
+        return self._missing
 
     def _stamps(self) -> dict[str, tuple[int, int] | None]:
         """Size and time of each chunk's file; None for one that is not there."""
@@ -92,7 +93,9 @@ class ZarrSource(ArraySource):
     def fingerprint(self) -> str:
         metadata = [(self.folder / name) for name in ("zarr.json", ".zarray", ".zattrs")]
         stamps = [file.read_bytes() for file in metadata if file.is_file()]
-        return digest([stamps, list(self._stamps().values())])
+        chunks = self._stamps()
+        self._missing = [key for key, found in chunks.items() if found is None]
+        return digest([stamps, list(chunks.values())])
 
     def read(self, start: int, stop: int) -> Array:
         return np.asarray(self._array[start:stop])
