@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "core/codec/scheme.h"
+#include "core/threads/alone.h"
 #include "core/threads/for_each.h"
 #include "ext/arrow/arrow.h"
 #include "ext/dataset/dataset.h"
@@ -33,6 +34,13 @@ PyObject* set_threads(PyObject* module, PyObject* number) {
   Py_RETURN_NONE;
 }
 
+PyObject* work_alone(PyObject*, PyObject* alone) {
+  const int asked = PyObject_IsTrue(alone);
+  if (asked < 0) return nullptr;
+  cdd::work_alone(asked != 0);
+  Py_RETURN_NONE;
+}
+
 PyObject* begin_finalization(PyObject*, PyObject*) {
   cdd::ext::begin_finalization();
   Py_RETURN_NONE;
@@ -42,6 +50,7 @@ PyMethodDef methods[] = {
     {"_begin_finalization", begin_finalization, METH_NOARGS, nullptr},
     {"threads", threads, METH_NOARGS, nullptr},
     {"set_threads", set_threads, METH_O, nullptr},
+    {"work_alone", work_alone, METH_O, nullptr},
     {"publish", cdd::ext::publish_file, METH_VARARGS, nullptr},
     {"tile_bytes_needed", cdd::ext::tile_bytes_needed, METH_VARARGS, nullptr},
     {"repair", cdd::ext::repair, METH_VARARGS, nullptr},

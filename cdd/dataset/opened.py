@@ -225,6 +225,7 @@ class Dataset(AwaitedDataset, Table):
         for view in (self, *self._tables.values()):
             for column in view._columns.values():
                 column._core.close()
+        self._files.close()
 
     def __enter__(self) -> Self:
         self._need_open()

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from cdd import _cdd
 from cdd.dtypes import Array, buffer_dtype
 from cdd.migrate.errors import MissingChunksError, NotTheSameError, SourceChangedError
 from cdd.migrate.finding import Spec
@@ -150,12 +151,18 @@ def _by_thread(slabs: Iterator[Slab]) -> Iterator[Slab]:
     thread = threading.Thread(target=read, name="cdd-migrate", daemon=True)
     thread.start()
     try:
-        while (item := waiting.get()) is not None:
+        while True:
+            # Who waits for the reader leaves it the cores that it has threads for.
+            _cdd.work_alone(waiting.empty())
+            item = waiting.get()
+            if item is None:
+                return
             if isinstance(item, BaseException):
                 raise item
             yield item
             del item
     finally:
+        _cdd.work_alone(False)
         is_over.set()
         thread.join()
 
@@ -198,12 +205,14 @@ def _by_processes(source: ArraySource, spec: Spec, start: int, how: How) -> Iter
                 if not running:
                     return
                 begin, memory, done = running[0]
+                _cdd.work_alone(not done.done())
                 dtype, shape = done.result()
                 rows: Array = np.array(np.ndarray(shape, dtype, memory.buf))
                 running.pop(0)
                 free.append(memory)
                 yield begin, {name: rows}
         finally:
+            _cdd.work_alone(False)
             pool.shutdown(cancel_futures=True)
             for memory in (*free, *(one for _, one, _ in running)):
                 memory.close()

@@ -17,6 +17,10 @@ std::string hexadecimal(const Salt& salt) {
   return text;
 }
 
+bool is_free(const std::pair<Superchunks::File*, std::unique_ptr<Reader>>& closing) {
+  return closing.first->users.load(std::memory_order_seq_cst) == 0;
+}
+
 }  // namespace
 
 Superchunks::~Superchunks() {
@@ -73,9 +77,7 @@ Reader* Superchunks::open(File& file) {
 
 // Makes room for one more. Those in use go on until they are not.
 void Superchunks::close_some() {
-  std::erase_if(closing_, [](const auto& closing) {
-    return closing.first->users.load(std::memory_order_seq_cst) == 0;
-  });
+  std::erase_if(closing_, is_free);
   for (std::size_t looks = 2 * open_.size(); open_.size() >= options_.max_open && looks > 0; --looks) {
     hand_ = hand_ < open_.size() ? hand_ : 0;
     File& file = *open_[hand_];
@@ -83,11 +85,23 @@ void Superchunks::close_some() {
       ++hand_;
       continue;
     }
-    std::unique_ptr<Reader> reader(file.reader.exchange(nullptr, std::memory_order_seq_cst));
-    if (file.users.load(std::memory_order_seq_cst) > 0) closing_.emplace_back(&file, std::move(reader));
+    close(file);
     open_[hand_] = open_.back();
     open_.pop_back();
   }
+}
+
+void Superchunks::close(File& file) {
+  std::unique_ptr<Reader> reader(file.reader.exchange(nullptr, std::memory_order_seq_cst));
+  if (file.users.load(std::memory_order_seq_cst) > 0) closing_.emplace_back(&file, std::move(reader));
+}
+
+void Superchunks::close() {
+  const ForkGate gate;
+  const std::lock_guard lock(mutex_);
+  for (File* const file : open_) close(*file);
+  open_.clear();
+  std::erase_if(closing_, is_free);
 }
 
 std::size_t Superchunks::open_files() const {

@@ -69,8 +69,12 @@ class Superchunks {
 
   std::size_t open_files() const;
 
+  // Closes all files; those in use when that is over, and this goes. Whatever is used later is opened again.
+  void close();
+
  private:
   Reader* open(File& file);
+  void close(File& file);
   void close_some();
 
   const Options options_;

@@ -17,6 +17,7 @@
 
 #include "core/base/error.h"
 #include "core/os/process.h"
+#include "core/threads/alone.h"
 
 #if defined(CDD_HAS_TBB)
 #include <tbb/global_control.h>
@@ -54,7 +55,10 @@ Setting& setting() {
   return instance;
 }
 
+thread_local bool is_alone = false;
+
 unsigned usable_threads() {
+  if (is_alone) return 1;
   const Setting& s = setting();
   return s.process.load(std::memory_order_relaxed) == process_id() ? s.threads.load(std::memory_order_relaxed)
                                                                    : 1;
@@ -142,6 +146,8 @@ void set_threads(unsigned threads) {
   setting().threads.store(threads == 0 ? default_threads() : threads);
   setting().process.store(process_id());
 }
+
+void work_alone(bool alone) noexcept { is_alone = alone; }
 
 unsigned threads() noexcept { return has_threads() ? usable_threads() : 1; }
 

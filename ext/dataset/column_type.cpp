@@ -2,6 +2,7 @@
 //     """The files of a dataset that are open."""
 //     def __init__(self, options: dict, max_open: int)    those of Reader
 //     open_files: int
+//     def close(self) -> None     of all files, those in use when they no longer are
 //
 // class Column:
 //     """Rows of a dataset's column, into buffers. It shares its reading methods with Reader."""
@@ -65,6 +66,12 @@ void superchunks_dealloc(PyObject* self) {
 
 PyObject* superchunks_open_files(PyObject* self, void*) {
   return PyLong_FromSize_t(as_superchunks(self)->core->open_files());
+}
+
+PyObject* superchunks_close(PyObject* self, PyObject*) {
+  const std::shared_ptr<Superchunks> core = as_superchunks(self)->core;
+  if (!without_gil(state_of(self), nullptr, [&] { core->close(); })) return nullptr;
+  Py_RETURN_NONE;
 }
 
 PyObject* column_new(PyTypeObject* type, PyObject* args, PyObject*) {
@@ -213,6 +220,11 @@ PyType_Slot column_slots[] = {
 PyType_Spec column_spec = {"cdd._cdd.Column", sizeof(ColumnObject), 0,
                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE, column_slots};
 
+PyMethodDef superchunks_methods[] = {
+    {"close", superchunks_close, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+
 PyGetSetDef superchunks_properties[] = {
     {"open_files", superchunks_open_files, nullptr, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
@@ -221,6 +233,7 @@ PyGetSetDef superchunks_properties[] = {
 PyType_Slot superchunks_slots[] = {
     {Py_tp_new, as_slot(superchunks_new)},
     {Py_tp_dealloc, as_slot(superchunks_dealloc)},
+    {Py_tp_methods, superchunks_methods},
     {Py_tp_getset, superchunks_properties},
     {0, nullptr},
 };

@@ -295,5 +295,31 @@ TEST(Superchunks, ManyThreadsAndFewOpenFiles) {
   EXPECT_LE(files->open_files(), 3u);
 }
 
+TEST(Superchunks, ClosedFilesAreLetGoOfAndOpenedAgain) {
+  std::mt19937_64 random(7);
+  const Pieces pieces = pieces_of(times(2000, random), random);
+  const auto files = superchunks(100);
+  const Column column = column_of(pieces, files);
+  std::atomic<bool> is_over{false};
+  std::atomic<int> wrong{0};
+  std::thread closing([&] {
+    while (!is_over) files->close();
+  });
+  for (int i = 0; i < 2000; ++i) {
+    const std::uint64_t first = random() % 1900;
+    const std::vector<std::int64_t> found = read(column, first, 100);
+    wrong += !std::equal(found.begin(), found.end(), pieces.rows.begin() + static_cast<std::ptrdiff_t>(first));
+  }
+  is_over = true;
+  closing.join();
+  EXPECT_EQ(wrong, 0);
+  read(column, 0, 2000);
+  EXPECT_GT(files->open_files(), 1u);
+  files->close();
+  read(column, 0, 1);  // sees which of those that were in use are not any more
+  files->close();
+  EXPECT_EQ(files->open_files(), 0u);
+}
+
 }  // namespace
 }  // namespace cdd

@@ -7,8 +7,6 @@ says how often.
 
 import errno
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,33 +14,18 @@ import numpy as np
 import pytest
 
 import cdd
+from tests.rig.small_disk import resize, small_disk
 
 resource = pytest.importorskip("resource")
 POINTS = int(os.environ.get("CDD_FULL_DISK_POINTS", "5"))
 Resize = Callable[[int], None]  # gives the disk as many bytes
 
 
-def mounted(folder: Path, *options: str) -> bool:
-    command = ["mount", "-t", "tmpfs", "-o", ",".join(options), "tmpfs", str(folder)]
-    try:
-        return subprocess.run(command, capture_output=True, check=False).returncode == 0
-    except FileNotFoundError:
-        return False
-
-
-def remount(folder: Path, size: int) -> None:
-    assert mounted(folder, "remount", f"size={size}")
-
-
 @pytest.fixture(params=["tmpfs", "limit"])
 def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Path, Resize]]:
     if request.param == "tmpfs":
-        if sys.platform != "linux" or not mounted(tmp_path, "size=16m"):
-            pytest.skip("no tmpfs can be mounted here")
-        try:
-            yield tmp_path, lambda size: remount(tmp_path, size)
-        finally:
-            subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)
+        with small_disk(tmp_path, 16 << 20):
+            yield tmp_path, lambda size: resize(tmp_path, size)
     else:
         before = resource.getrlimit(resource.RLIMIT_FSIZE)
         try:
