@@ -6,6 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import Protocol
 
 from cdd.dataset.options import Options
@@ -137,6 +138,7 @@ class Collector(ABC):
 
     def _let_go(self) -> None:
         self._closed = True
-        for table in self._members.values():
-            table.let_go()
-        self._owner.release()
+        with ExitStack() as ends:  # all of it, whatever one of them raises
+            ends.callback(self._owner.release)
+            for table in self._members.values():
+                ends.callback(table.let_go)

@@ -1,6 +1,7 @@
 """Tails: the superchunks that rows of a table are appended to, one a column, kept equally long."""
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -165,7 +166,8 @@ class TailTable:
     def _discard(self, tails: dict[str, Tail]) -> None:
         """Files that no version has, unless nobody knows."""
         for tail in tails.values():
-            tail.writer.close()
+            with suppress(OSError, _cdd.CddError):  # of a full disk: what is in it goes anyway
+                tail.writer.close()
             if not self._of._session.is_uncertain:
                 self._of._directory.delete(tail.path)
 
@@ -195,12 +197,11 @@ class TailTable:
             for tails in made:
                 self._discard(tails)
             raise
-        for tail in self.open.values():
-            tail.writer.close()
-        self.open = made[-1]
+        ended, self.open = self.open, made[-1]
         last = _count(parts[-1]) if parts else 0
         self._begin(begin - last)
         self.rows = begin
+        _close(ended)
 
     def _commit_roll(
         self, state: TableState, first: Rows | None, parts: list[Rows], made: list[dict[str, Tail]], rows: int
@@ -345,13 +346,15 @@ class TailTable:
 
     def let_go(self) -> None:
         """Closes the tails; what was flushed stays."""
-        _close(self.open)
-        self.open = {}
+        ended, self.open = self.open, {}
+        _close(ended)
 
 
 def _close(tails: dict[str, Tail]) -> None:
-    for tail in tails.values():
-        tail.writer.close()
+    """Closes all, whatever one of them raises."""
+    with ExitStack() as ends:
+        for tail in tails.values():
+            ends.callback(tail.writer.close)
 
 
 def _count(rows: Rows) -> int:
