@@ -39,13 +39,14 @@ def _measure(book: np.ndarray, place: Path) -> Iterator[Goal]:
 
     from cdd.remote import outline as outlines
 
-    cdd.save(place / "b.cdd", book)
-    data = (place / "b.cdd").read_bytes()
     objects: dict[str, bytes] = {}
-    objects["b.cdd"] = data
-    e_tag = f'"{hashlib.blake2b(data, digest_size=8).hexdigest()}"'
-    ranges = outlines.read_ranges(len(data), "b", lambda at, count: data[at : at + count])
-    objects["b.cdd.idx"] = outlines.encode(outlines.Outline(len(data), e_tag, ranges))
+    cdd.save(place / "b.cdd", book)
+    cdd.save(place / "small.cdd", book, chunk_bytes=2048)
+    for name in ("b.cdd", "small.cdd"):
+        objects[name] = data = (place / name).read_bytes()
+        e_tag = f'"{hashlib.blake2b(data, digest_size=8).hexdigest()}"'
+        ranges = outlines.read_ranges(len(data), name, lambda at, count, of=data: of[at : at + count])
+        objects[f"{name}.idx"] = outlines.encode(outlines.Outline(len(data), e_tag, ranges))
     zarr.create_array(place / "b.zarr", data=book, chunks=(256, *book.shape[1:]))
     for file in (place / "b.zarr").rglob("*"):
         if file.is_file():
@@ -56,12 +57,13 @@ def _measure(book: np.ndarray, place: Path) -> Iterator[Goal]:
     far = cdd.remote.open(f"{server.url}/b.cdd")
     requests, sent = server.ask("count")
     yield Goal("requests to open", requests, "requests", at_most=2, others={"bytes": sent})
+    small = cdd.remote.open(f"{server.url}/small.cdd")
     store = obstore.store.from_url(f"{server.url}/b.zarr", client_options={"allow_http": True})
     other = zarr.open_array(ObjectStore(store, read_only=True), mode="r")
     starts = np.random.default_rng(1).integers(0, ROWS - 64, WINDOWS)
     took: dict[str, float] = {}
     for _ in range(TURNS):
-        for name, array in (("cdd", far), ("zarr", other)):
+        for name, array in (("cdd", far), ("small", small), ("zarr", other)):
             server.ask("count")
             since = time.perf_counter()
             for start in starts:
@@ -76,6 +78,10 @@ def _measure(book: np.ndarray, place: Path) -> Iterator[Goal]:
     yield Goal("time of a window beside zarr 3 + obstore", ratio, "x", at_most=0.5, others=each)
     yield Goal("bytes of a window beside zarr 3 + obstore", took["cdd bytes"] / took["zarr bytes"], "x",
                at_most=0.8, others={"bytes": took["cdd bytes"], "zarr's": took["zarr bytes"]})  # fmt: skip
+    yield Goal("the same of chunks of 2 KiB", took["small bytes"] / took["zarr bytes"], "x", at_most=0.8,
+               others={"bytes": took["small bytes"], "requests": took["small requests"],
+                       "ms": took["small"] / WINDOWS * 1e3})  # fmt: skip
+    small.close()
     server.ask("delay", 0.03)
     times = []
     for seed in range(TURNS):

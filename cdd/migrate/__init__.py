@@ -59,9 +59,10 @@ class Report:
     def __str__(self) -> str:
         ratio = f", 1/{self.raw_bytes / self.stored_bytes:.1f}" if self.stored_bytes else ""
         checked = "verified bit for bit" if self.verified else "not verified"
+        sources = f"{self.sources:,} source{'s' * (self.sources != 1)}"
         text = (
-            f"{self.sources:,} source{'s' * (self.sources != 1)}, {self.rows:,} rows, {self.raw_bytes:,} bytes "
-            f"stored in {self.stored_bytes:,}{ratio}, {checked}"
+            f"{sources}, {self.rows:,} rows, {self.raw_bytes:,} bytes stored in "
+            f"{self.stored_bytes:,}{ratio}, {checked}"
         )
         return "\n".join([text, *(f"not migrated: {name}: {why}" for name, why in self.failed.items())])
 

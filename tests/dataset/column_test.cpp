@@ -308,7 +308,8 @@ TEST(Superchunks, ClosedFilesAreLetGoOfAndOpenedAgain) {
   for (int i = 0; i < 2000; ++i) {
     const std::uint64_t first = random() % 1900;
     const std::vector<std::int64_t> found = read(column, first, 100);
-    wrong += !std::equal(found.begin(), found.end(), pieces.rows.begin() + static_cast<std::ptrdiff_t>(first));
+    wrong +=
+        !std::equal(found.begin(), found.end(), pieces.rows.begin() + static_cast<std::ptrdiff_t>(first));
   }
   is_over = true;
   closing.join();

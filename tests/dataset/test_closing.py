@@ -1,6 +1,5 @@
 """A dataset that was closed holds no files, though it and its columns are still there."""
 
-import os
 import sys
 from pathlib import Path
 
@@ -14,7 +13,8 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="open files as L
 
 def held(folder: Path) -> list[str]:
     """Files of a folder that this process has open or mapped."""
-    files = [os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd") if os.path.lexists(f"/proc/self/fd/{fd}")]
+    links = [fd for fd in Path("/proc/self/fd").iterdir() if fd.is_symlink()]
+    files = [str(fd.readlink()) for fd in links if fd.is_symlink()]
     maps = [line.partition("/")[2] for line in Path("/proc/self/maps").read_text().splitlines()]
     return [name for name in [*files, *(f"/{name}" for name in maps)] if name.startswith(str(folder))]
 

@@ -53,7 +53,12 @@ def test_migrate(into: str, disk: Path, tmp_path: Path) -> None:
                 had = len(found)
         resize(disk, ROOM)
         report = migrate(
-            tmp_path / "s.npy", target, into=into, slab_bytes=1 << 16, min_free=0, delete_source=point == POINTS - 1
+            tmp_path / "s.npy",
+            target,
+            into=into,
+            slab_bytes=1 << 16,
+            min_free=0,
+            delete_source=point == POINTS - 1,
         )  # type: ignore[call-overload]
         assert report.resumed == 1 and report.verified
         if into == "stores":

@@ -62,7 +62,9 @@ def test_tables_of_other_columns_do_not_follow_one_another(tmp_path: Path) -> No
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     pq.write_table(pa.table({"bid": [1.0, 2.0]}), tmp_path / "1.parquet")
     pq.write_table(pa.table({"ask": [3.0, 4.0]}), tmp_path / "2.parquet")
-    with pytest.raises(ValueError, match="column 'ask' is float64 of rows .* in .*2.parquet, and missing in"):
+    with pytest.raises(
+        ValueError, match=r"column 'ask' is float64 of rows .* in .*2.parquet, and missing in"
+    ):
         migrate(tmp_path, tmp_path / "d", into="dataset", glob="*.parquet", **FREE)
     pq.write_table(pa.table({"bid": [3.0, 4.0]}), tmp_path / "2.parquet")
     migrate(tmp_path, tmp_path / "d", into="dataset", glob="*.parquet", **FREE)
