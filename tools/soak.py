@@ -56,6 +56,11 @@ STEPS: dict[str, tuple[str, dict[str, int]]] = {
     ),
     "cancelled reads": ("tests/async/test_cancelling.py", {"CDD_ASYNC_CANCELS": 10_000}),
     "migrations, killed": ("tests/ecosystem/test_migrate_kills.py", {"CDD_MIGRATE_KILLS": 200}),
+    "migrations of many files": (
+        "tests/ecosystem/test_migrate_faults.py",
+        {"CDD_MIGRATE_FILES": 10_000},
+    ),
+    "full disks of plug-ins": ("tests/ecosystem/test_full_disks.py", {"CDD_FULL_DISK_POINTS": 20}),
     "full disk": ("tests/store/test_full_disk.py", {"CDD_FULL_DISK_POINTS": 20}),
 }
 

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -46,22 +47,26 @@ class Job:
         return tuple(dict.fromkeys(spec.path for spec in self.specs))
 
     def open(self) -> Source:
-        parts: list[Source] = []
+        groups = []
+        at = 0
+        for count in self.groups:
+            groups.append(partial(self._open, self.specs[at : at + count]))
+            at += count
+        return groups[0]() if len(groups) == 1 else Chained(self.name, groups)
+
+    def _open(self, specs: tuple[Spec, ...]) -> Source:
+        """Sources side by side."""
         opened: list[Source] = []
         try:
-            at = 0
-            for count in self.groups:
-                for spec in self.specs[at : at + count]:
-                    opened.append(spec.open())
-                group = opened[at : at + count]
-                parts.append(group[0] if count == 1 else Aligned(str(self.specs[at].path), group))
-                if self.is_dataset:
-                    parts[-1].attrs = {**self.specs[at].attrs_of_all(), **parts[-1].attrs}
-                at += count
-            return parts[0] if len(parts) == 1 else Chained(self.name, parts)
+            for spec in specs:
+                opened.append(spec.open())
+            source = opened[0] if len(specs) == 1 else Aligned(str(specs[0].path), opened)
+            if self.is_dataset:
+                source.attrs = {**specs[0].attrs_of_all(), **source.attrs}
+            return source
         except BaseException:
-            for source in opened:
-                source.close()
+            for one in opened:
+                one.close()
             raise
 
     def target_for(self, source: Source) -> Target:

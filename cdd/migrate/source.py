@@ -7,7 +7,8 @@ slab that it gives and what its library needs to decode it.
 import hashlib
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -186,10 +187,16 @@ class Aligned(_Several):
 
 
 class Chained(_Several):
-    """The rows of several sources of the same columns, one after the other."""
+    """The rows of several sources of the same columns, one after the other. Each is opened for what it is, and
+    again when its turn comes: there may be more of them than files can be open."""
 
-    def __init__(self, name: str, sources: Sequence[Source]) -> None:
+    def __init__(self, name: str, openers: Sequence[Callable[[], Source]]) -> None:
+        sources = []
+        for opener in openers:
+            sources.append(opener())
+            sources[-1].close()
         super().__init__(name, sources)
+        self._openers = openers
         first = sources[0]
         self.columns = first.columns
         if all(isinstance(source, ArraySource) for source in sources):  # which have the names of their files
@@ -211,11 +218,16 @@ class Chained(_Several):
 
     def slabs(self, start: int, slab_bytes: int) -> Iterator[Slab]:
         before = 0
-        for source in self.sources:
+        for source, opener in zip(self.sources, self._openers, strict=True):
             if start < before + source.rows:
-                for at, rows in source.slabs(max(0, start - before), slab_bytes):
-                    yield before + at, rows
+                with closing(opener()) as opened:
+                    opened.columns = source.columns  # as they are named here
+                    for at, rows in opened.slabs(max(0, start - before), slab_bytes):
+                        yield before + at, rows
             before += source.rows
+
+    def close(self) -> None:
+        """They are closed."""
 
 
 def _text(kind: ColumnKind | None) -> str:

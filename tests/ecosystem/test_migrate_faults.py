@@ -21,6 +21,7 @@ for library in ("zarr", "h5py", "pyarrow", "blosc2"):
     pytest.importorskip(library)
 
 FREE = {"min_free": 0}
+FILES = int(os.environ.get("CDD_MIGRATE_FILES", "80"))
 
 
 @pytest.mark.parametrize("missing", ["c/3/0/0", "c/0/0/0"])
@@ -163,6 +164,33 @@ def test_files_of_days_become_one_dataset(tmp_path: Path) -> None:
     migrate(tmp_path, tmp_path / "d", into="dataset", glob="*.npy", **FREE)
     with cdd.dataset.open(tmp_path / "d") as ds:
         assert same(ds["values"][:], np.concatenate([book(50, day) for day in range(5)]))
+
+
+@pytest.mark.parametrize("name", ["hdf5", "npy", "zarr 3", "parquet", "npz, compressed"])
+def test_more_files_than_can_be_open(name: str, tmp_path: Path) -> None:
+    """CDD_MIGRATE_FILES of them, of which the system lets 60 be open."""
+    resource = pytest.importorskip("resource")
+    count = FILES if name == "npy" else 80
+    folder = tmp_path / "s"
+    for number in range(count):
+        (folder / f"{number:05}").mkdir(parents=True)
+        FORMATS[name](folder / f"{number:05}", book(3 + number % 5, number))
+    path = {"hdf5": "deep/s", "parquet": "s"}.get(name)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (60, hard))
+    try:
+        migrate(folder, tmp_path / "d", into="dataset", path=path, **FREE)
+        report = migrate(folder, tmp_path / "t", path=path, **FREE)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert report.sources == count and not report.failed
+    wanted = [book(3 + number % 5, number) for number in range(count)]
+    with cdd.dataset.open(tmp_path / "d") as ds:
+        (column,) = ds.columns
+        assert same(ds[column][:], np.concatenate(wanted))
+    stores = sorted((tmp_path / "t").rglob("*.cdd"))
+    assert len(stores) == count
+    assert all(same(cdd.load(path), array) for path, array in zip(stores, wanted, strict=True))
 
 
 def test_a_disk_that_gets_full(tmp_path: Path) -> None:

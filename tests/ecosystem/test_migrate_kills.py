@@ -46,7 +46,7 @@ def forked(work: Callable[[], object]) -> int:
 @pytest.mark.parametrize("into", ["stores", "dataset"])
 @pytest.mark.parametrize("name", ["zarr 3", "hdf5", "parquet"])
 def test_kill_9(name: str, into: str, tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
-    kills = KILLS if into == "stores" else max(2, KILLS // 10)
+    kills = KILLS
     record_property("kills", kills)
     array = np.ascontiguousarray(book(ROWS))
     pid = forked(lambda: (tmp_path / "source").write_text(FORMATS[name](tmp_path, array)))
