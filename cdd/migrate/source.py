@@ -187,8 +187,8 @@ class Aligned(_Several):
 
 
 class Chained(_Several):
-    """The rows of several sources of the same columns, one after the other. Each is opened for what it is, and
-    again when its turn comes: there may be more of them than files can be open."""
+    """The rows of several sources of the same columns, one after the other. Each is opened for what it is,
+    and again when its turn comes: there may be more of them than files can be open."""
 
     def __init__(self, name: str, openers: Sequence[Callable[[], Source]]) -> None:
         sources = []
