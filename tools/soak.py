@@ -60,6 +60,10 @@ STEPS: dict[str, tuple[str, dict[str, int]]] = {
         "tests/ecosystem/test_migrate_faults.py",
         {"CDD_MIGRATE_FILES": 10_000},
     ),
+    "writers on object stores, killed": (
+        "tests/ecosystem/test_remote_s3.py",
+        {"CDD_REMOTE_KILLS": 200},
+    ),
     "full disks of plug-ins": ("tests/ecosystem/test_full_disks.py", {"CDD_FULL_DISK_POINTS": 20}),
     "full disk": ("tests/store/test_full_disk.py", {"CDD_FULL_DISK_POINTS": 20}),
 }

@@ -1,8 +1,13 @@
 """cdd.remote on S3 as moto plays it: publishing, conditional puts, datasets whose superchunks are objects."""
 
 import itertools
+import multiprocessing as mp
+import os
+import random
+import signal
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +22,7 @@ pytest.importorskip("moto")
 import cdd.remote  # noqa: E402
 
 BUCKETS = itertools.count()
+KILLS = int(os.environ.get("CDD_REMOTE_KILLS", "4"))
 CALLS = ("get", "put", "head", "delete", "list_with_delimiter")
 
 
@@ -207,3 +213,52 @@ def test_any_request_of_a_writer_may_fail(after: bool, monkeypatch: pytest.Monke
         if reached < at:
             break
     assert hit > 2
+
+
+# ------------------------------------------------------------ kills
+
+
+def collect(url: str, options: dict[str, Any], committed: Any) -> None:
+    place = cdd.remote.directory(url, **options)
+    writer = cdd.dataset.open(place, "a")
+    dice = random.Random()
+    while True:  # until it is killed
+        had = len(writer)
+        writer.append(days(had, had + dice.randrange(1, 400)))
+        writer.commit()
+        committed.value = len(writer)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="kill -9")
+def test_killed_writers(
+    bucket: str, options: dict[str, Any], record_property: Callable[[str, object], None]
+) -> None:
+    """What was committed is there, nothing else is, and the next writer goes on."""
+    context = mp.get_context("spawn")
+    committed = context.Value("q", 0, lock=False)
+    url = f"{bucket}/ds"
+    place = cdd.remote.directory(url, **options)
+    cdd.dataset.open(place, "w").close()
+    dice = random.Random(1)
+    for _ in range(KILLS):
+        before = committed.value
+        child = context.Process(target=collect, args=(url, options, committed))
+        child.start()
+        deadline = time.monotonic() + 60
+        while committed.value == before and child.is_alive() and time.monotonic() < deadline:
+            time.sleep(0.001)
+        assert child.is_alive() and child.pid is not None and committed.value > before
+        time.sleep(dice.random() ** 2)
+        os.kill(child.pid, signal.SIGKILL)
+        child.join()
+        acknowledged = committed.value
+        with cdd.dataset.open(cdd.remote.directory(url, **options)) as ds:
+            assert len(ds) >= acknowledged
+            equal(ds, len(ds))
+            committed.value = len(ds)
+    cdd.dataset.expire(place, keep=1)
+    cdd.dataset.prune(place)
+    with cdd.dataset.open(cdd.remote.directory(url, **options)) as ds:
+        equal(ds, committed.value)
+        assert ds.verify().ok
+    record_property("kills", KILLS)
