@@ -8,7 +8,7 @@
 #include "core/base/text.h"
 #include "core/packed/column_run.h"
 #include "core/packed/convert.h"
-#include "core/packed/csv_plan.h"
+#include "core/packed/csv/plan.h"
 #include "core/threads/for_each.h"
 
 namespace cdd::packed {
@@ -296,6 +296,7 @@ std::size_t begin_csv(const CsvOptions& options, Bytes text, bool last, ColumnsS
     read = read_csv_row(options, text.first(begin + bytes), begin, whole && last, arena, 0,
                         state.progress.text_offset, &row);
     if (read == Machine::End && !whole) read = Machine::Unfinished;
+    if (read == Machine::Unfinished) check_row_bytes(options, bytes, 0, state.progress.text_offset + begin);
     if (whole) break;
   }
   if (read == Machine::Unfinished) return simd::kCsvNone;

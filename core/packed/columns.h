@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/os/pages.h"
-#include "core/packed/csv_rows.h"
+#include "core/packed/csv/rows.h"
 
 namespace cdd::packed {
 

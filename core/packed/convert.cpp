@@ -1,5 +1,6 @@
 #include "core/packed/convert.h"
 
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -33,10 +34,11 @@ bool is_found_int(std::string_view text) noexcept {
   return is_plain_number(text) && text.size() <= kMostDigits + (text[0] == '-');
 }
 
-// Float64 by its text alone holds what has a point or an exponent, or is exact.
+// Float64 by its text alone holds what has a point or an exponent, or is exact. 1e400 would be infinity, which
+// is no number that was written.
 bool is_found_float(std::string_view text, double value) noexcept {
   if (text == "-0") return true;
-  if (!is_plain_number(text) || has_word(text)) return false;
+  if (!is_plain_number(text) || has_word(text) || std::isinf(value)) return false;
   if (text.size() <= 15 || text.find_first_of(".eE") != std::string_view::npos) return true;
   std::int64_t exact = 0;
   return parse_int64(text, &exact) && value < 9.2e18 && value > -9.2e18 &&

@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "core/format/packed/rows.h"
-#include "core/packed/csv_plan.h"
-#include "core/packed/csv_rows.h"
+#include "core/packed/csv/plan.h"
+#include "core/packed/csv/rows.h"
 #include "core/threads/for_each.h"
 
 namespace cdd::packed {
@@ -57,15 +57,14 @@ bool pack_parts(const CsvOptions& options, Bytes text, const CsvPlan& plan, Muta
 }
 
 // Whatever the options ask for, one row after another.
-Packed1 pack_rows(const CsvOptions& options, Bytes text, std::size_t text_offset, const GiveMemory& give,
-                  std::uint64_t most = ~std::uint64_t{0}, bool last = true) {
+Packed1 pack_rows(const CsvOptions& options, Bytes text, std::size_t text_offset, const GiveMemory& give) {
   CsvProgress progress;
   progress.text_offset = text_offset;
-  CsvRows reader(options, text, last, progress);
+  CsvRows reader(options, text, true, progress);
   RowPacker packer;
-  for (CsvBlock block; packer.rows() < most && reader.next(&block);) {
+  for (CsvBlock block; reader.next(&block);) {
     const simd::CsvCell* cell = block.cells;
-    for (std::size_t r = 0; r < block.rows && packer.rows() < most; ++r) {
+    for (std::size_t r = 0; r < block.rows; ++r) {
       for (std::uint32_t c = 0; c < block.columns; ++c, ++cell) {
         if (cell->bytes > kMaxField1) {
           const std::uint64_t row = block.first_row + r;
@@ -100,18 +99,6 @@ Packed1 pack_csv(const CsvOptions& options, Bytes text, const GiveMemory& give) 
     }
   }
   return pack_rows(options, rows_text, begin, give);
-}
-
-Packed1 pack_csv_head(const CsvOptions& options, Bytes text, std::uint64_t rows, const GiveMemory& give) {
-  check_options(options);
-  const std::size_t begin = csv_begin(options, text, true);
-  // In a window that grows: rows are read a window at a time, and few of them are wanted.
-  for (std::size_t window = 8 << 10;; window *= 8) {
-    const bool whole = window >= text.size() - begin;
-    const Bytes part = text.subspan(begin, whole ? text.size() - begin : window);
-    const Packed1 packed = pack_rows(options, part, begin, give, rows, whole);
-    if (whole || packed.rows >= rows) return packed;
-  }
 }
 
 std::uint64_t count_csv_rows(const CsvOptions& options, Bytes text) {

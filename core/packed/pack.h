@@ -6,7 +6,7 @@
 
 #include <functional>
 
-#include "core/packed/csv_options.h"
+#include "core/packed/csv/options.h"
 
 namespace cdd::packed {
 
@@ -23,9 +23,6 @@ using GiveMemory = std::function<MutableBytes(std::uint64_t bytes)>;
 // Packs the whole text. Throws Corrupt with row, field and offset; Limit; InvalidArgument for options; what
 // `give` throws. Errors that version 2 would not have say so.
 Packed1 pack_csv(const CsvOptions& options, Bytes text, const GiveMemory& give);
-
-// The first `rows` rows, or as many as there are; the rest of the text is not looked at.
-Packed1 pack_csv_head(const CsvOptions& options, Bytes text, std::uint64_t rows, const GiveMemory& give);
 
 // How many rows there are, without packing them.
 std::uint64_t count_csv_rows(const CsvOptions& options, Bytes text);

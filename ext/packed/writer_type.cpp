@@ -8,7 +8,7 @@
 #include <new>
 
 #include "core/packed/column_codec.h"
-#include "core/packed/csv_rows.h"
+#include "core/packed/csv/rows.h"
 #include "core/packed/writer2.h"
 #include "ext/arguments.h"
 #include "ext/packed/csv_functions.h"

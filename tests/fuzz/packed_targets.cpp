@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "core/packed/columns.h"
-#include "core/packed/csv_rows.h"
+#include "core/packed/csv/rows.h"
 #include "core/packed/csv_text.h"
 #include "core/packed/file2.h"
 #include "core/packed/pack.h"

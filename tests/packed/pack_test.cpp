@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/format/packed/rows.h"
-#include "core/packed/csv_plan.h"
-#include "core/packed/csv_rows.h"
+#include "core/packed/csv/plan.h"
+#include "core/packed/csv/rows.h"
 #include "core/threads/for_each.h"
 
 namespace cdd::test {

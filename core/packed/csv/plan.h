@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "core/packed/csv_options.h"
+#include "core/packed/csv/options.h"
 
 namespace cdd::packed {
 

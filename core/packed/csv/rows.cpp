@@ -1,4 +1,4 @@
-#include "core/packed/csv_rows.h"
+#include "core/packed/csv/rows.h"
 
 #include <algorithm>
 #include <cstring>
@@ -58,7 +58,7 @@ bool CsvRows::next_piece(CsvBlock* block) {
     if (n_rows_ > 0 || piece_used_ == bytes || (to_the_end && !last_)) break;
     if (to_the_end) return false;
     window_ = std::max(window_ * 2, bytes * 2);
-    check_row_bytes(bytes);
+    check_row_bytes(options_, bytes, progress_.lines, progress_.text_offset + at_);
   }
   if (n_rows_ == 0) {
     at_ += piece_used_;
@@ -106,14 +106,6 @@ void CsvRows::check_utf8(Bytes used) const {
               static_cast<unsigned>(bytes[error]));
     }
   }
-}
-
-void CsvRows::check_row_bytes(std::size_t bytes) const {
-  if (bytes <= options_.max_row_bytes) return;
-  fail_at({Place::Kind::Row, progress_.lines, Place::kNone, progress_.text_offset + at_}, ErrorCode::Limit,
-          "row %llu at 0x%llx has more than %llu bytes: is a quote never closed? max_row_bytes allows more",
-          static_cast<ull>(progress_.lines), static_cast<ull>(progress_.text_offset + at_),
-          static_cast<ull>(options_.max_row_bytes));
 }
 
 void CsvRows::read_by_kernel(Bytes piece, bool piece_is_last) {

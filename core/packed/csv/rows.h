@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "core/packed/csv_machine.h"
+#include "core/packed/csv/machine.h"
 
 namespace cdd::packed {
 
@@ -47,7 +47,6 @@ class CsvRows {
   void read_by_machine(Bytes piece, bool piece_is_last);
   void unescape();
   void fit_columns(std::size_t first_row_cells);
-  void check_row_bytes(std::size_t bytes) const;
   void check_utf8(Bytes used) const;
   [[noreturn]] void fail_columns(std::size_t columns) const;
 

@@ -2,7 +2,7 @@
 // lines that count, and the words for what is wrong.
 #pragma once
 
-#include "core/packed/csv_options.h"
+#include "core/packed/csv/options.h"
 
 namespace cdd::packed {
 

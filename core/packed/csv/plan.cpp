@@ -1,4 +1,4 @@
-#include "core/packed/csv_plan.h"
+#include "core/packed/csv/plan.h"
 
 #include <algorithm>
 #include <atomic>

@@ -36,6 +36,9 @@ struct CsvOptions {
 // and LF.
 void check_options(const CsvOptions& options);
 
+// Throws Limit for a row that has more bytes than options.max_row_bytes, with its place.
+void check_row_bytes(const CsvOptions& options, std::size_t bytes, std::uint64_t row, std::uint64_t offset);
+
 // How many bytes to pass over before the first row: a UTF-8 byte order mark and options.skip_lines lines.
 // Throws Unsupported for UTF-16, OutOfRange where there are fewer lines and `last` says that the text ends.
 // kCsvNone where more text is needed.
