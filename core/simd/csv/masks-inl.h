@@ -128,7 +128,9 @@ HWY_INLINE CsvStep StepOf(const CsvMasks& masks, uint64_t valid, CsvCarry& carry
 
 // The last bytes of a text, filled up to a whole step with a byte that means nothing.
 struct CsvTail {
-  CsvTail(const CsvDialect& dialect, const uint8_t* text, size_t n) {
+  CsvTail() = default;
+  CsvTail(const CsvDialect& dialect, const uint8_t* text, size_t n) { Fill(dialect, text, n); }
+  void Fill(const CsvDialect& dialect, const uint8_t* text, size_t n) {
     uint8_t filler = 'a';
     while (filler == dialect.delimiter || filler == dialect.quote) ++filler;
     memset(bytes, filler, sizeof bytes);

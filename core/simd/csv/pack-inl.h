@@ -83,7 +83,10 @@ struct PackSink {
   }
   // A field of pieces ends before `at`, or before the quote that closes it.
   HWY_INLINE bool Field(size_t at, bool is_closed) {
-    if (HWY_UNLIKELY(!Piece(at - start - is_closed))) return false;
+    return HWY_LIKELY(Piece(at - start - is_closed)) && EndField(at);
+  }
+  // A field whose bytes are all there ends before `at`.
+  HWY_INLINE bool EndField(size_t at) {
     const auto bytes = static_cast<size_t>(to - out - 2);
     if (HWY_UNLIKELY(bytes > kMaxField)) return false;
     PutLength(out, bytes);
@@ -150,33 +153,85 @@ HWY_INLINE bool PackQuotedStep(const CsvStep& step, size_t at, PackSink& sink) {
   return true;
 }
 
+#undef CDD_CSV_TOGETHER  // of the target before
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
+#define CDD_CSV_TOGETHER 1
+#else
+#define CDD_CSV_TOGETHER 0
+#endif
+
+#if CDD_CSV_TOGETHER
+// Where bytes can be taken together within a vector, what is left out of 64 bytes is: no piece costs anything
+// then. The rest goes out at once, cut at the separators, and not with the end of its field.
+// `kept`: bytes of fields. May write kTogetherRoom bytes: 64, a length at each separator, a vector over that.
+inline constexpr ptrdiff_t kTogetherRoom = 256;
+
+HWY_INLINE bool PackTogether(const uint8_t* bytes, const CsvStep& step, uint64_t kept, size_t at,
+                             PackSink& sink) {
+  const hn::FixedTag<uint8_t, kCsvStep> d;
+  const auto all =
+      hn::Compress(hn::LoadU(d, bytes), hn::LoadMaskBits(d, reinterpret_cast<const uint8_t*>(&kept)));
+  size_t done = 0;
+  hn::StoreU(all, d, sink.to);
+  for (uint64_t left = step.separators; left != 0; left &= left - 1) {
+    const size_t bit = LowestBit(left);
+    const bool is_end = (step.ends >> bit & 1) != 0;
+    if (HWY_UNLIKELY(is_end && sink.BlankLine(at + bit))) continue;
+    const size_t upto = hwy::PopCount(kept & LowBits(bit));
+    sink.to += upto - done;
+    done = upto;
+    if (HWY_UNLIKELY(!sink.EndField(at + bit))) return false;
+    if (is_end && HWY_UNLIKELY(!sink.EndRow())) return false;
+    const auto from = hn::Add(hn::Iota(d, 0), hn::Set(d, static_cast<uint8_t>(done)));
+    hn::StoreU(hn::TableLookupLanes(all, hn::IndicesFromVec(d, from)), d, sink.to);
+  }
+  sink.to += hwy::PopCount(kept) - done;
+  return true;
+}
+#endif
+
 HWY_INLINE bool PackText(const CsvDialect& dialect, const uint8_t* text, size_t n, PackSink& sink) {
   const hn::CappedTag<uint8_t, kCsvStep> d;
   CsvCarry carry = CarryOf({});
   auto high = hn::Zero(d);
-  bool quotes_before = false;  // since the last separator
+  bool quotes_before = false;              // since the last separator
+  bool by_pieces = CDD_CSV_TOGETHER == 0;  // of fields with quotes, what goes out
+  CsvTail tail;
   for (size_t at = 0; at < n; at += kCsvStep) {
-    CsvMasks masks;
     const size_t left = n - at;
-    if (HWY_LIKELY(left >= kCsvStep)) {
-      masks = MasksOf(d, dialect, text + at, high);
-    } else {
-      const CsvTail tail(dialect, text + at, left);
-      masks = MasksOf(d, dialect, tail.bytes, high);
-    }
+    if (HWY_UNLIKELY(left < kCsvStep)) tail.Fill(dialect, text + at, left);
+    const uint8_t* const bytes = HWY_LIKELY(left >= kCsvStep) ? text + at : tail.bytes;
+    const CsvMasks masks = MasksOf(d, dialect, bytes, high);
+    [[maybe_unused]] const uint64_t after_closing = carry.after_closing;
     const CsvStep step = StepOf(masks, LowBits(left), carry);
     if (HWY_LIKELY((masks.quotes | static_cast<uint64_t>(quotes_before)) == 0)) {
       if (HWY_UNLIKELY(!PackPlainStep(step.separators, step.ends, at, sink))) return false;
-    } else {
-      if (HWY_UNLIKELY(step.bad != 0)) return false;
-      if (!quotes_before) sink.to = sink.out + 2;
-      if (HWY_UNLIKELY(!PackQuotedStep(step, at, sink))) return false;
-      quotes_before = step.separators == 0 || masks.quotes > step.separators;
+      continue;
     }
+    if (HWY_UNLIKELY(step.bad != 0)) return false;
+    if (!quotes_before) sink.to = sink.out + 2;
+#if CDD_CSV_TOGETHER
+    if (HWY_LIKELY(!by_pieces)) {
+      // Of the field at hand all has gone out, or nothing where it has no quotes yet.
+      if (!quotes_before && sink.start < at && HWY_UNLIKELY(!sink.Piece(at - sink.start))) return false;
+      sink.start = at - after_closing;
+      by_pieces = sink.End() - sink.to < kTogetherRoom;
+    }
+    if (HWY_LIKELY(!by_pieces)) {
+      const uint64_t left_out = step.separators | step.quoted | (masks.quotes & ~step.opening);
+      if (HWY_UNLIKELY(!PackTogether(bytes, step, LowBits(left) & ~left_out, at, sink))) return false;
+    } else if (HWY_UNLIKELY(!PackQuotedStep(step, at, sink))) {
+      return false;
+    }
+#else
+    if (HWY_UNLIKELY(!PackQuotedStep(step, at, sink))) return false;
+#endif
+    quotes_before = step.separators == 0 || masks.quotes > step.separators;
   }
   if (sink.row_start >= n) return true;
   if (!quotes_before) sink.to = sink.out + 2;
   const bool is_closed = dialect.quotes && text[n - 1] == dialect.quote;
+  if (quotes_before && !by_pieces) sink.start = n - is_closed;
   return carry.inside == 0 && sink.Field(n, is_closed) && sink.EndRow();
 }
 
