@@ -118,7 +118,10 @@ cdd_status cdd_packed_field(const cdd_packed* given, uint64_t row, uint32_t fiel
       fail_at({Place::Kind::Row, row, field, Place::kNone}, ErrorCode::OutOfRange, "field %u of %u", field,
               view.columns);
     }
-    give_field(packed::read_field(view, static_cast<std::uint32_t>(row), field), out);
+    const auto i = static_cast<std::uint32_t>(row);
+    Bytes bytes;
+    if (!packed::find_field(view, i, field, &bytes)) bytes = packed::read_field(view, i, field);
+    give_field(bytes, out);
   });
 }
 

@@ -97,6 +97,18 @@ struct FieldPlace {
 // Fields [0, fields.size()) of row i, which has at least as many. Throws Corrupt with the place.
 void read_row(const RowsView& view, std::uint32_t i, std::span<Bytes> fields);
 
+// Field j of row i, the usual way; false where read_field() has to look, or to say what is wrong.
+inline bool find_field(const RowsView& view, std::uint32_t i, std::uint32_t j, Bytes* field) noexcept {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  if (view.ragged || !view.bounds(i, &begin, &end)) return false;
+  RowCursor cursor = view.cursor(begin, end);
+  for (std::uint32_t k = 0; k < j; ++k) {
+    if (!cursor.next(field)) return false;
+  }
+  return cursor.next(field);
+}
+
 // Field j of row i. Throws Corrupt with the place; OutOfRange where a ragged row has fewer.
 Bytes read_field(const RowsView& view, std::uint32_t i, std::uint32_t j);
 
