@@ -1,5 +1,6 @@
 // Iteration over packed rows as tuples of str. A column's last value is kept and given again where the bytes
-// are the same: symbols, sides and times of a file repeat, and comparing them costs less than making them.
+// are the same: symbols, sides and times of a file repeat, and comparing them costs less than making them. A
+// column whose values do not repeat is tried now and then only.
 //
 // Other values are cut out of a str of some rows with their lengths, where all of that is ASCII: nothing has
 // to look at a field's characters then. A tuple that nobody else holds any more is filled again, as zip()
@@ -19,6 +20,9 @@ namespace {
 struct Last {
   Bytes bytes;
   PyObject* text = nullptr;
+  std::uint32_t others = 0;  // values one after the other, each unlike the one before as far as was looked
+
+  bool is_worth_keeping() const noexcept { return others <= 32 || others % 128 == 0; }
 };
 
 // Rows as one str, if they are ASCII; null if they are not.
@@ -67,6 +71,7 @@ struct Iteration {
   std::shared_ptr<const packed::RowBlock> block;
   Ascii ascii;
   PyObject* given[2] = {nullptr, nullptr};  // the last two tuples
+  std::size_t width = 0;                    // their fields
   std::mutex mutex;
 
   ~Iteration() {
@@ -111,13 +116,22 @@ bool same(Bytes a, Bytes b) noexcept {
 
 PyObject* text_of(const ModuleState& state, Iteration& at, std::size_t k, Bytes field, std::uint64_t column) {
   Last& last = at.last[k];
-  if (last.text != nullptr && same(last.bytes, field)) return Ref::borrow(last.text).release();
+  if (last.text != nullptr) {
+    if (same(last.bytes, field)) {
+      last.others = 0;
+      return Ref::borrow(last.text).release();
+    }
+    Py_CLEAR(last.text);
+  }
   const Bytes all = at.block->view.bytes;
   PyObject* text = at.ascii.cut(field, all.data() + all.size());
   if (text == nullptr && PyErr_Occurred() == nullptr) text = str_of(state, field, at.row, column);
   if (text == nullptr) throw PythonError();
-  Py_XDECREF(last.text);
-  last = {field, Ref::borrow(text).release()};
+  ++last.others;
+  if (last.is_worth_keeping()) {
+    last.bytes = field;
+    last.text = Ref::borrow(text).release();
+  }
   return text;
 }
 
@@ -129,9 +143,12 @@ PyObject* tuple_for(Iteration& at, std::size_t fields) {
   if (Py_Version < 0x030e0000) {
     std::swap(at.given[0], at.given[1]);
     PyObject*& oldest = at.given[1];
-    if (oldest != nullptr && Py_REFCNT(oldest) == 1 && PyTuple_Size(oldest) == wanted) {
-      return std::exchange(oldest, nullptr);
+    if (at.width != fields) {
+      Py_CLEAR(at.given[0]);
+      Py_CLEAR(oldest);
+      at.width = fields;
     }
+    if (oldest != nullptr && Py_REFCNT(oldest) == 1) return std::exchange(oldest, nullptr);
     Py_CLEAR(oldest);
   }
 #endif
