@@ -31,7 +31,7 @@ mark at the start is passed over; UTF-16 is UnsupportedError.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Unpack
 
 from cdd import FormatError, _cdd
@@ -39,7 +39,7 @@ from cdd.arguments import flag, shown, size
 from cdd.packed.columns import Columns
 from cdd.packed.exporting import parts, write_to
 from cdd.packed.options import CsvOptions, Options, options_of
-from cdd.packed.reading import Reading, batches_of, columns_of, pack_stream
+from cdd.packed.reading import Reading, batches_of, columns_of, first_row, pack_stream
 from cdd.packed.rows import Packed
 from cdd.packed.sources import Source, whole
 from cdd.packed.storing import StoreReport
@@ -68,10 +68,10 @@ def pack(
     ValueError for wrong options and for an `out` that is too small.
     """
     if version == 2:
-        return pack_stream(source, out, options_of(options), flag("header", header))
+        return pack_stream(source, out, options_of(options, pack), flag("header", header))
     if version not in (1, "auto"):
         raise ValueError(f'version is 1, 2 or "auto", not {shown(version)}')
-    text, chosen = _text(source, options)
+    text, chosen = _text(source, options, pack)
     try:
         pages, _, _, used, _ = _cdd.csv_pack(text, chosen.core(), out)
     except FormatError:
@@ -119,7 +119,7 @@ def read(source: Source, types: Any = None, *, header: bool = True, **options: U
     An empty field is null in every column but text. Raises FormatError with .row, .field, .offset for a field
     that is not of the type given.
     """
-    text, chosen = _text(source, options)
+    text, chosen = _text(source, options, read)
     return columns_of(text, types, chosen, flag("header", header))
 
 
@@ -138,7 +138,7 @@ def batches(
     file object that seeks); of a pipe they are those of the first batch, and a later field that is not of its
     type raises FormatError.
     """
-    chosen = options_of(options)
+    chosen = options_of(options, batches)
     return batches_of(source, types, chosen, flag("header", header), size("rows", rows, 1, 1 << 40))
 
 
@@ -179,7 +179,7 @@ def store(
     dataset does not take are changed and kept in its attributes. Memory: one window of the source and what a
     writer keeps.
     """
-    reading = Reading(source, types, options_of(options), flag("header", header))
+    reading = Reading(source, types, options_of(options, store), flag("header", header))
     try:
         if overwrite and resume:
             raise ValueError("overwrite and resume are both set: give one")
@@ -198,18 +198,12 @@ def _open_dataset(*arguments: Any, **options: Any) -> Any:
 
 def count(source: Source, *, header: bool = True, **options: Unpack[CsvOptions]) -> int:
     """How many rows there are, without the names. Faster than packing, with the same errors for quotes."""
-    text, chosen = _text(source, options)
+    text, chosen = _text(source, options, count)
     rows = _cdd.csv_count(text, chosen.core())
     return max(rows - flag("header", header), 0)
 
 
-def _text(source: Source, given: CsvOptions) -> tuple[Any, Options]:
-    options = options_of(given)
+def _text(source: Source, given: CsvOptions, function: Callable[..., Any]) -> tuple[Any, Options]:
+    options = options_of(given, function)
     text = whole(source, options.module)
-    return text, _numbered(text, options) if options.names else options
-
-
-def _numbered(text: Any, options: Options) -> Options:
-    """Options with columns as numbers, by the names in the first row."""
-    pages, rows, *_ = _cdd.csv_head(text, options.core(), 1)
-    return options.numbered(Packed(pages, "header", False)[0] if pages is not None and rows else ())
+    return text, options.numbered(first_row(text, options)) if options.names else options

@@ -60,7 +60,7 @@ PyMethodDef methods[] = {
     {"arrow_stream", cdd::ext::arrow_stream, METH_VARARGS, nullptr},
     {"arrow_batches", cdd::ext::arrow_batches, METH_O, nullptr},
     {"csv_pack", cdd::ext::csv_pack, METH_VARARGS, nullptr},
-    {"csv_head", cdd::ext::csv_head, METH_VARARGS, nullptr},
+    {"csv_first_row", cdd::ext::csv_first_row, METH_VARARGS, nullptr},
     {"csv_columns", cdd::ext::csv_columns, METH_VARARGS, nullptr},
     {"csv_count", cdd::ext::csv_count, METH_VARARGS, nullptr},
     {"csv_text", cdd::ext::csv_text, METH_VARARGS, nullptr},

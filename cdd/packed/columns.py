@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from cdd import _cdd, arrow
 from cdd.arguments import shown
+from cdd.packed.options import listed
 from cdd.packed.text import Text
 
 Array = npt.NDArray[Any]
@@ -204,7 +205,7 @@ def wanted_types(types: Any, names: Sequence[str]) -> tuple[str, ...] | None:
         for name, kind in types.items():
             at = list(names).index(name) if name in names else name
             if not isinstance(at, int) or not -len(names) <= at < len(names):
-                raise KeyError(f"types has {name!r}, the columns are {', '.join(map(str, names))}")
+                raise KeyError(f"types has {name!r}, the columns are {listed(names)}")
             made[at] = type_named(kind)
         return tuple(made)
     if isinstance(types, str | type | np.dtype):

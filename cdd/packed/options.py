@@ -1,7 +1,8 @@
 """How CSV text is read: the keywords of cdd.csv, checked, and as the core takes them."""
 
 import csv
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypedDict
 
@@ -59,12 +60,17 @@ class Options:
                     raise IndexError(f"column {column} is asked for, rows have {len(header)}")
             elif header.count(column) != 1:
                 raise KeyError(
-                    f"{header.count(column)} columns are called {column!r}, there are {', '.join(header)}"
+                    f"{header.count(column)} columns are called {column!r}, there are {listed(header)}"
                 )
             else:
                 number = header.index(column)
             numbers.append(number)
         return replace(self, columns=tuple(numbers), names=())
+
+
+def listed(names: Sequence[Any]) -> str:
+    """Names of columns, for errors."""
+    return ", ".join(map(str, names)) if names else "none: the text has no row"
 
 
 def _character(name: str, value: Any) -> int:
@@ -92,12 +98,13 @@ def _of_dialect(dialect: Any) -> dict[str, Any]:
     return {"delimiter": checked.delimiter, "quote": None if none else checked.quotechar}
 
 
-def options_of(given: CsvOptions) -> Options:
-    """Raises ValueError and TypeError that name the keyword."""
+def options_of(given: CsvOptions, function: Callable[..., Any] | None = None) -> Options:
+    """Raises ValueError and TypeError that name the keyword; `function` has keywords of its own."""
     unknown = set(given) - set(CsvOptions.__annotations__)
     if unknown:
-        known = ", ".join(sorted(CsvOptions.__annotations__))
-        raise TypeError(f"unknown keyword {sorted(unknown)[0]!r}: there are {known}")
+        own = [] if function is None else inspect.signature(function).parameters.values()
+        known = [p.name for p in own if p.kind == p.KEYWORD_ONLY] + sorted(CsvOptions.__annotations__)
+        raise TypeError(f"unknown keyword {sorted(unknown)[0]!r}: there are {', '.join(known)}")
     made = _of_dialect(given["dialect"]) if given.get("dialect") is not None else {}
     quote = given.get("quote", made.get("quote", '"'))
     comment = given.get("comment")

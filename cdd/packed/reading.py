@@ -29,9 +29,13 @@ def start(header: bool) -> CsvWhere:
 
 
 def first_row(text: Any, options: Options) -> tuple[str, ...]:
-    """The fields of the first row, () where there is none."""
-    pages, rows, *_ = _cdd.csv_head(text, replace(options, columns=()).core(), 1)
-    return Packed(pages, "header", False)[0] if pages is not None and rows else ()
+    """The fields of the first row of a whole text, () where there is none."""
+    return first_row_of(text, options, True) or ()
+
+
+def first_row_of(text: Any, options: Options, last: bool) -> tuple[str, ...] | None:
+    """As first_row, of a text that goes on where it is not the last; None where more of it is needed."""
+    return _cdd.csv_first_row(text, replace(options, columns=()).core(), last)
 
 
 def names_of(text: Any, options: Options, header: bool) -> tuple[str, ...]:
@@ -116,8 +120,14 @@ class Reading:
         self._start = self._file.tell() if _seeks(self._file) else None
         self._header = header
         self._windows = Windows(self._file, source, WINDOW_BYTES)
-        view = self._windows.more()
-        row = first_row(view, options)
+        row = None
+        while row is None:
+            view = self._windows.more()
+            row = first_row_of(view, options, self._windows.last)
+            if row is None:
+                view.release()
+        # Known of a text that is at hand as a whole.
+        self.has_no_rows = self._windows.last and _cdd.csv_count(view, options.core()) <= header
         view.release()
         if options.names:
             options = options.numbered(row)

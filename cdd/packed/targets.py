@@ -54,6 +54,8 @@ class Storing:
         self._shape = None if shape is None else tuple(shape)
         self._dtype = np.dtype(dtype if dtype is not None else np.float64 if shape is None else np.float32)
         names = reading.names
+        if not names:
+            raise ValueError("the source has no row, so nothing says what columns there are")
         self._mapped = stored_names(names)
         if clock is not None and clock not in names:
             raise KeyError(f"clock is {clock!r}, the columns are {', '.join(names)}")
@@ -71,11 +73,23 @@ class Storing:
             raise FileExistsError(
                 17, "there is something already: overwrite=True or resume=True", self._target
             )
+        if not self._single and self._reading.has_no_rows and mode != "a":
+            self._check_types_are_given()
         self._reading.find_types()
         self._is_looked_through = self._reading.look_through(self._look)
         if self._is_looked_through:
             self._judge()
         return self._into_store(mode) if self._single else self._into_dataset(mode)
+
+    def _check_types_are_given(self) -> None:
+        """A dataset of no rows has the columns that types say."""
+        types = dict(zip(self._reading.names, self._reading.types, strict=True))
+        unknown = [name for name, kind in types.items() if kind == "auto" and name not in self._book]
+        if unknown:
+            raise ValueError(
+                f"there are no rows under the names, so nothing says of what type {unknown[0]!r} is: "
+                "types= gives one for each column"
+            )
 
     # ---------------------------------------------------------------- the first pass
 
@@ -199,6 +213,8 @@ class Storing:
 
     def _append(self, writer: Any, beside: Writer | None, before: int, many: list[str]) -> None:
         """Rows after those that the target has. Texts beside it are written anew: the source has them all."""
+        if self._reading.has_no_rows and not before:
+            writer.append(self._columns_of_no_rows())
         for part, row in self._windows(before if beside is None else 0):
             if beside is not None:
                 beside.append(Columns(many, [part.column(name) for name in many], len(part)))
@@ -207,6 +223,17 @@ class Storing:
                 writer.append(self._dataset_columns(part[skipped:], row + skipped, many))
         if beside is not None and len(beside) < before:
             raise self._other_source(before, len(beside))
+
+    def _columns_of_no_rows(self) -> dict[str, Any]:
+        made: dict[str, Any] = {}
+        if self._book:
+            made["book"] = np.empty((0, *(self._shape or ())), self._dtype)
+        for name, kind in zip(self._reading.names, self._reading.types, strict=True):
+            if name not in self._book:
+                plain = kind.removeprefix("=")
+                kind = "U1" if plain == "text" else "datetime64[ns]" if plain.startswith("epoch") else plain
+                made[self._mapped[name]] = np.empty(0, kind)
+        return made
 
     def _open_beside(self, many: list[str], resumed: bool) -> Writer | None:
         if not many:

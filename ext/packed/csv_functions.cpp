@@ -143,24 +143,33 @@ PyObject* csv_pack(PyObject* module, PyObject* args) {
   return done ? target.result(state, made) : nullptr;
 }
 
-PyObject* csv_head(PyObject* module, PyObject* args) {
+PyObject* csv_first_row(PyObject* module, PyObject* args) {
   const ModuleState& state = state_of_module(module);
   PyObject* source = nullptr;
   PyObject* tuple = nullptr;
-  unsigned long long rows = 0;
+  int last = 0;
   packed::CsvOptions options;
   Buffer text;
-  Target target;
-  if (PyArg_ParseTuple(args, "OO!K", &source, &PyTuple_Type, &tuple, &rows) == 0 ||
+  if (PyArg_ParseTuple(args, "OO!p", &source, &PyTuple_Type, &tuple, &last) == 0 ||
       !take_csv_options(state, tuple, &options) || !text.acquire(source, PyBUF_SIMPLE)) {
     return nullptr;
   }
-  packed::Packed1 made{};
+  std::vector<std::string> fields;
+  std::size_t begin = 0;
   const bool done = without_gil(state, nullptr, [&] {
-    made = packed::pack_csv_head(options, text.bytes(), rows,
-                                 [&](std::uint64_t bytes) { return target.give(bytes); });
+    packed::ColumnsState at;
+    begin = packed::begin_csv(options, text.bytes(), last != 0, at, &fields);
   });
-  return done ? target.result(state, made) : nullptr;
+  if (!done) return nullptr;
+  if (begin == simd::kCsvNone) Py_RETURN_NONE;
+  Ref row(PyTuple_New(static_cast<Py_ssize_t>(fields.size())));
+  for (std::size_t j = 0; row && j < fields.size(); ++j) {
+    const std::string& field = fields[j];
+    PyObject* const made = str_of(state, {as_bytes(static_cast<const void*>(field.data())), field.size()}, 0, j);
+    if (made == nullptr) return nullptr;
+    PyTuple_SetItem(row.get(), static_cast<Py_ssize_t>(j), made);
+  }
+  return row.release();
 }
 
 PyObject* csv_count(PyObject* module, PyObject* args) {

@@ -37,8 +37,9 @@ PyObject* packed_table(PyObject* module, PyObject* args);
 
 // (text, options, out or None) -> (Pages or None, rows, columns, bytes, skipped)
 PyObject* csv_pack(PyObject* module, PyObject* args);
-// The first rows of text that may go on: (text, options, rows) -> as csv_pack
-PyObject* csv_head(PyObject* module, PyObject* args);
+// (text, options, whether it is all of it) -> the fields of its first row, () without one, None where more text
+// is needed
+PyObject* csv_first_row(PyObject* module, PyObject* args);
 // (text, options) -> rows
 PyObject* csv_count(PyObject* module, PyObject* args);
 // (rows of str or bytes, out or None) -> as csv_pack

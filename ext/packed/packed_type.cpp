@@ -176,7 +176,8 @@ bool find_field(PyObject* self, PyObject* const* args, Py_ssize_t count, RowAt* 
   if (!row_number(packed, args[0], row) || !field_number(packed, args[1], column)) return false;
   return with_gil(*cast(self)->state, nullptr, [&] {
     *at = row_at(packed, *row);
-    *field = packed::read_field(at->block->view, at->row, *column);
+    if (!packed::find_field(at->block->view, at->row, *column, field))
+      *field = packed::read_field(at->block->view, at->row, *column);
   });
 }
 

@@ -283,3 +283,43 @@ def test_javascript_reads_what_is_written(tmp_path) -> None:
       }}"""
     done = subprocess.run(["node", "-e", script], capture_output=True, check=True)
     assert done.stdout.decode() == '[["a","b"],["1","é \\"x\\"\\n"],["\U0001f600",""]]\n'
+
+
+def test_no_rows(tmp_path: Path) -> None:
+    for text in (b"", b"\n\n", b"\xef\xbb\xbf"):
+        for target in ("d", "d.cdd"):
+            with pytest.raises(ValueError, match="no row, so nothing says what columns"):
+                cdd.csv.store(text, tmp_path / target)
+    with pytest.raises(ValueError, match="no rows under the names.*'a'"):
+        cdd.csv.store(b"ts,a\n", tmp_path / "d", {"ts": "epoch[ms]"}, clock="ts")
+    assert not list(tmp_path.iterdir())
+    types = {"ts": "epoch[ms]", "a": "float64", "b": "text"}
+    report = cdd.csv.store(b"ts,a,b\n", tmp_path / "d", types, clock="ts")
+    assert (report.rows, set(report.columns)) == (0, {"ts", "a", "b"})
+    text = b"ts,a,b\n1,1.5,x\n2,2.5,y\n"
+    assert cdd.csv.store(text, tmp_path / "d", types, clock="ts", resume=True).appended == 2
+    with cdd.dataset.open(tmp_path / "d") as dataset:
+        assert dataset["a"][:].tolist() == [1.5, 2.5] and dataset["ts"].dtype == "datetime64[ns]"
+    cdd.csv.store(b"a,b\n", tmp_path / "n.cdd")
+    with cdd.open(tmp_path / "n.cdd") as reader:
+        assert reader.shape == (0, 2)
+    book = cdd.csv.store(b"ts,x,y\n", tmp_path / "book", {"ts": "epoch[ms]"}, clock="ts", shape=(1, 2))
+    assert book.rows == 0
+
+
+def test_unknown_keywords_name_all_that_there_are(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"unknown keyword 'klock': there are shape, .*clock.*delimiter"):
+        cdd.csv.store(b"a\n1\n", tmp_path / "d", klock="a")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"unknown keyword 'row': there are rows, header.*delimiter"):
+        next(cdd.csv.batches(b"a\n1\n", row=3))  # type: ignore[call-arg]
+
+
+def test_first_rows_of_any_length(tmp_path: Path) -> None:
+    """Longer than a field of version 1, and than the window of a stream."""
+    long = "x" * 70_000
+    text = f"1,{long}\n2,y\n".encode()
+    assert list(cdd.csv.read(text, header=False)["1"]) == [long, "y"]
+    assert cdd.csv.pack(text, version="auto", columns=[1]).names == (long,)
+    text = b'"' + b"n" * (9 << 20) + b'",b\n1,2\n'
+    assert cdd.csv.read(text, columns=["b"])["b"].tolist() == [2]
+    assert [len(c) for c in cdd.csv.batches(io.BytesIO(text))] == [1]

@@ -2,6 +2,7 @@
 
 import io
 import struct
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -126,3 +127,34 @@ def test_entries_that_no_writer_makes() -> None:
     for change in ({2: b"\x04"}, {3: b"\x07"}, {4: b"\x63"}, {0: b"\x02\x40"}, {16: b"\xff\xff\xff\x7f"}):
         with pytest.raises((cdd.FormatError, cdd.UnsupportedError)):
             cdd.packed.open(sealed(data, at, change), check="full").table()
+
+
+def golden_columns() -> cdd.csv.Columns:
+    rows = (
+        f"{1000 + 3 * i},{'' if i % 7 == 0 else i * i % 1009},{61800 + i % 50 / 10},w{i % 700},{'ab'[i % 2]},n{i * 37 % 1000},"
+        f"{'true' if i % 3 else 'false'},2024-01-02T03:04:{i % 60:02}"
+        for i in range(1400)
+    )
+    return cdd.csv.read(("id,hole,price,word,side,note,flag,time\n" + "\n".join(rows) + "\n").encode())
+
+
+@pytest.mark.parametrize("compression", ["lz4", "zstd"])
+def test_golden_files_of_smaller_forms(compression: str) -> None:
+    """Files of the first writers stay readable. The bytes of LZ4 and zstd are their library's, so that a writer
+    need not make them again."""
+    data = (Path(__file__).parents[1] / f"golden/packed_encoded_{compression}_v2.packed").read_bytes()
+    found = directory(data, 8)
+    compressed = {"lz4": 1, "zstd": 2}[compression]
+    assert {entry[1] for entry in found} == {compressed, 3}  # and a dictionary of one byte and of two
+    assert [entry[:1] + entry[2:3] for entry in found[3:5]] == [(0x4002, 2), (0x4002, 1)]
+    packed = cdd.packed.open(data, check="utf8")
+    columns = golden_columns()
+    assert same(packed.table(), columns)
+    assert packed.table().nulls("hole").tolist() == [i % 7 == 0 for i in range(1400)]
+    assert list(packed[5:9]) == list(cdd.csv.pack(text_of(columns)))[5:9]
+
+
+def text_of(columns: cdd.csv.Columns) -> bytes:
+    made = io.BytesIO()
+    cdd.csv.write(columns, made)
+    return made.getvalue()
