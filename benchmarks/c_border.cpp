@@ -35,7 +35,8 @@ void time_fields() {
   cdd_packed rows{};
   rows.struct_size = sizeof rows;
   std::uint64_t used = 0;
-  if (cdd_csv_pack(text.data(), text.size(), nullptr, out.data(), out.size(), &used, &rows, nullptr) != CDD_OK)
+  if (cdd_csv_pack(text.data(), text.size(), nullptr, out.data(), out.size(), &used, &rows, nullptr) !=
+      CDD_OK)
     std::abort();
   cdd_field fields[6];
   const auto row_of = [](int i) { return static_cast<std::uint64_t>(i) * 7 % 1000; };

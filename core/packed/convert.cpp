@@ -34,8 +34,8 @@ bool is_found_int(std::string_view text) noexcept {
   return is_plain_number(text) && text.size() <= kMostDigits + (text[0] == '-');
 }
 
-// Float64 by its text alone holds what has a point or an exponent, or is exact. 1e400 would be infinity, which
-// is no number that was written.
+// Float64 by its text alone holds what has a point or an exponent, or is exact. 1e400 would be infinity,
+// which is no number that was written.
 bool is_found_float(std::string_view text, double value) noexcept {
   if (text == "-0") return true;
   if (!is_plain_number(text) || has_word(text) || std::isinf(value)) return false;

@@ -165,7 +165,8 @@ PyObject* csv_first_row(PyObject* module, PyObject* args) {
   Ref row(PyTuple_New(static_cast<Py_ssize_t>(fields.size())));
   for (std::size_t j = 0; row && j < fields.size(); ++j) {
     const std::string& field = fields[j];
-    PyObject* const made = str_of(state, {as_bytes(static_cast<const void*>(field.data())), field.size()}, 0, j);
+    PyObject* const made =
+        str_of(state, {as_bytes(static_cast<const void*>(field.data())), field.size()}, 0, j);
     if (made == nullptr) return nullptr;
     PyTuple_SetItem(row.get(), static_cast<Py_ssize_t>(j), made);
   }

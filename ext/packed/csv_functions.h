@@ -37,8 +37,8 @@ PyObject* packed_table(PyObject* module, PyObject* args);
 
 // (text, options, out or None) -> (Pages or None, rows, columns, bytes, skipped)
 PyObject* csv_pack(PyObject* module, PyObject* args);
-// (text, options, whether it is all of it) -> the fields of its first row, () without one, None where more text
-// is needed
+// (text, options, whether it is all of it) -> the fields of its first row, () without one, None where more
+// text is needed
 PyObject* csv_first_row(PyObject* module, PyObject* args);
 // (text, options) -> rows
 PyObject* csv_count(PyObject* module, PyObject* args);

@@ -197,7 +197,7 @@ def test_threads_and_batches_give_the_same(monkeypatch) -> None:
 @pytest.mark.parametrize("text", ["1e400", "-1e400", "0.1e310", "9" * 310 + ".0"])
 def test_what_float64_does_not_reach(text: str) -> None:
     """Found, it is text as inf is; asked for, it is infinity, as float() has it."""
-    source = f"a,b\n1.5,2\n{text},3\n\"{text}\",4\n".encode()
+    source = f'a,b\n1.5,2\n{text},3\n"{text}",4\n'.encode()
     for header, rows in ((True, source), (False, source[4:])):
         name = "a" if header else "0"
         assert list(cdd.csv.read(rows, header=header)[name]) == ["1.5", text, text]

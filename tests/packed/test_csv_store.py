@@ -290,7 +290,7 @@ def test_no_rows(tmp_path: Path) -> None:
         for target in ("d", "d.cdd"):
             with pytest.raises(ValueError, match="no row, so nothing says what columns"):
                 cdd.csv.store(text, tmp_path / target)
-    with pytest.raises(ValueError, match="no rows under the names.*'a'"):
+    with pytest.raises(ValueError, match=r"no rows under the names.*'a'"):
         cdd.csv.store(b"ts,a\n", tmp_path / "d", {"ts": "epoch[ms]"}, clock="ts")
     assert not list(tmp_path.iterdir())
     types = {"ts": "epoch[ms]", "a": "float64", "b": "text"}

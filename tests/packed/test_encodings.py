@@ -131,8 +131,8 @@ def test_entries_that_no_writer_makes() -> None:
 
 def golden_columns() -> cdd.csv.Columns:
     rows = (
-        f"{1000 + 3 * i},{'' if i % 7 == 0 else i * i % 1009},{61800 + i % 50 / 10},w{i % 700},{'ab'[i % 2]},n{i * 37 % 1000},"
-        f"{'true' if i % 3 else 'false'},2024-01-02T03:04:{i % 60:02}"
+        f"{1000 + 3 * i},{'' if i % 7 == 0 else i * i % 1009},{61800 + i % 50 / 10},w{i % 700},{'ab'[i % 2]},"
+        f"n{i * 37 % 1000},{'true' if i % 3 else 'false'},2024-01-02T03:04:{i % 60:02}"
         for i in range(1400)
     )
     return cdd.csv.read(("id,hole,price,word,side,note,flag,time\n" + "\n".join(rows) + "\n").encode())
@@ -140,8 +140,8 @@ def golden_columns() -> cdd.csv.Columns:
 
 @pytest.mark.parametrize("compression", ["lz4", "zstd"])
 def test_golden_files_of_smaller_forms(compression: str) -> None:
-    """Files of the first writers stay readable. The bytes of LZ4 and zstd are their library's, so that a writer
-    need not make them again."""
+    """Files of the first writers stay readable. The bytes of LZ4 and zstd are their library's, so that a
+    writer need not make them again."""
     data = (Path(__file__).parents[1] / f"golden/packed_encoded_{compression}_v2.packed").read_bytes()
     found = directory(data, 8)
     compressed = {"lz4": 1, "zstd": 2}[compression]
