@@ -82,11 +82,11 @@ def test_killed_collectors_lose_nothing_acknowledged(tmp_path: Path) -> None:
         assert child.pid is not None
         os.kill(child.pid, signal.SIGKILL)
         child.join()
-        ds = datasets.open(path)
-        rows = len(ds)
-        assert rows >= acknowledged.value
-        assert np.array_equal(ds["time"][:], np.arange(rows))
-        assert np.array_equal(ds["x"][:], np.arange(rows) * 2.0)
+        with datasets.open(path) as ds:
+            rows = len(ds)
+            assert rows >= acknowledged.value
+            assert np.array_equal(ds["time"][:], np.arange(rows))
+            assert np.array_equal(ds["x"][:], np.arange(rows) * 2.0)
     stop.set()
     follower.join()
     assert follower.exitcode == 0
