@@ -41,7 +41,7 @@ def made_place(place: str, folder: Path) -> Any:
 
 def made_member(kind: str, rows: np.ndarray, path: Path, group: Any = None) -> Any:
     """An array that is there already, with these rows: what append_member() or append_virtual() takes."""
-    if kind == "virtual" and group is None:
+    if kind == "virtual":
         path = path.with_suffix(".npy")
         np.save(path, rows)
         os.utime(path, (1e9, 1e9))  # icechunk's checksums are times of whole seconds

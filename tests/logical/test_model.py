@@ -210,8 +210,7 @@ class LogicalArrays(RuleBasedStateMachine):
                 a.append(rows, "cdd" if how == "cdd" else None)
             return np.concatenate([self.new[name], rows])
 
-        if how == "prepared":
-            self.may_leave = True  # where the end is not on the grid
+        self.may_leave |= how == "prepared"  # where the end is not on the grid
         self.change(name, do)
 
     @under_way
@@ -239,7 +238,8 @@ class LogicalArrays(RuleBasedStateMachine):
             if kind == "virtual" and self.on_disk:
                 a.append_virtual(made_member(kind, rows, path))
                 return np.concatenate([self.new[name], rows])
-            member = made_member(kind, rows, path, a._reading.places.group)
+            group = a._reading.places.group
+            member = made_member(kind.replace("virtual", "outside"), rows, path, group)
             if kind == "inside":
                 self.may_leave = True  # it is the user's
             a.append_member(member, taken, start=start, column="x" if kind == "column" else None)
@@ -317,7 +317,7 @@ class LogicalArrays(RuleBasedStateMachine):
             rows = a[end:]
             if more:
                 (last,) = (region.member for region in a.regions if region.hi[0] == len(a))
-                (member,) = (member for member in a.manifest.members if member.name == last)
+                member = next(member for member in a.manifest.members if member.name == last)
                 same(rows, a._reading.places.open(member, a.dtype).array[-more:])
             return np.concatenate([self.new[name], rows])
 
