@@ -1,5 +1,6 @@
 #include "core/simd/bit_planes.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -95,7 +96,7 @@ void join_bits(const std::byte* planes, std::size_t n, std::byte* bytes) noexcep
 namespace reference {
 
 void split_bits(const std::byte* bytes, std::size_t n, std::byte* planes) noexcept {
-  std::memset(planes, 0, n);
+  std::fill_n(planes, n, std::byte{0});
   for (std::size_t i = 0; i < n; ++i) {
     for (std::size_t k = 0; k < 8; ++k) {
       const unsigned bit = static_cast<unsigned>(bytes[i]) >> k & 1;
@@ -105,7 +106,7 @@ void split_bits(const std::byte* bytes, std::size_t n, std::byte* planes) noexce
 }
 
 void join_bits(const std::byte* planes, std::size_t n, std::byte* bytes) noexcept {
-  std::memset(bytes, 0, n);
+  std::fill_n(bytes, n, std::byte{0});
   for (std::size_t i = 0; i < n; ++i) {
     for (std::size_t k = 0; k < 8; ++k) {
       const unsigned bit = static_cast<unsigned>(planes[k * (n / 8) + i / 8]) >> i % 8 & 1;

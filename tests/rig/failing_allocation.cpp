@@ -50,12 +50,18 @@ void* operator new(std::size_t bytes) { return allocate(bytes); }
 void* operator new[](std::size_t bytes) { return allocate(bytes); }
 void* operator new(std::size_t bytes, std::align_val_t alignment) { return allocate(bytes, alignment); }
 void* operator new[](std::size_t bytes, std::align_val_t alignment) { return allocate(bytes, alignment); }
-#if defined(__MINGW32__)
-// The runtime notes thread_local destructors so; without the note they do not run, and nobody is told.
+// Given here too, since a sanitizer's own would not belong to the operator delete below. MinGW's runtime
+// notes thread_local destructors so; without the note they do not run, and nobody is told: there it never
+// fails.
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+#if !defined(__MINGW32__)
+  if (fails_now()) return nullptr;
+#endif
   return std::malloc(bytes + (bytes == 0));
 }
-#endif
+void* operator new[](std::size_t bytes, const std::nothrow_t& nothrow) noexcept {
+  return operator new(bytes, nothrow);
+}
 void operator delete(void* p) noexcept { std::free(p); }
 void operator delete[](void* p) noexcept { std::free(p); }
 void operator delete(void* p, std::size_t) noexcept { std::free(p); }

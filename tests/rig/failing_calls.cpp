@@ -17,7 +17,7 @@
 namespace cdd {
 
 thread_local constinit CallPlan call_plan;
-thread_local int unsynced_names = 0;
+constinit thread_local int unsynced_names = 0;
 
 namespace {
 

@@ -25,7 +25,7 @@ struct CallPlan {
 extern thread_local constinit CallPlan call_plan;
 
 // How often this thread gave a file its name while bytes written before were not synced yet.
-extern thread_local int unsynced_names;
+extern constinit thread_local int unsynced_names;
 
 }  // namespace cdd
 
