@@ -93,15 +93,16 @@ def path(value: Any, allowed: str) -> str:
     """The path that `value` is; `allowed` says what else it could have been. file: URLs are paths, other URLs
     a ValueError."""
     if not isinstance(value, str | bytes | os.PathLike):
-        way = ": its name is a path, what its read() gives is content" if hasattr(value, "read") else ""
+        name = "its name is a path, " if hasattr(value, "name") else ""
+        way = f": {name}what its read() gives is content" if hasattr(value, "read") else ""
         raise TypeError(f"a store is opened by {allowed}, not by {shown(value)}{way}")
     text = os.fsdecode(value)
-    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+)://", text)
+    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+)://", text) or re.match("(file):(?=/)", text, re.IGNORECASE)
     if scheme is None:
         return text
     if scheme[1].lower() != "file":
         raise ValueError(f"{shown(text)} is a URL: only paths and file: URLs are opened here")
-    host, _, rest = text[scheme.end() :].partition("/")
+    host, _, rest = text[scheme.end() :].partition("/")  # file:/PATH has none, file:///PATH an empty one
     if host not in ("", "localhost"):
         raise ValueError(f"{shown(text)} names the host {host!r}: file:///PATH is of this one")
     from urllib.request import url2pathname  # takes as long to import as all of cdd
@@ -112,15 +113,18 @@ def path(value: Any, allowed: str) -> str:
 def content(value: Any) -> memoryview | None:
     """The bytes that `value` lends: bytes, a memoryview, an mmap and what else has a buffer of single bytes.
     None where it has none."""
-    if isinstance(value, bytes | bytearray | memoryview):
-        return memoryview(value)
     if isinstance(value, str | os.PathLike):
         return None
     try:
         view = memoryview(value)
-    except TypeError:
+    except (TypeError, ValueError):  # ValueError: an array of a dtype that no buffer can tell
         return None
-    return view if view.ndim == 1 and view.itemsize == 1 and view.c_contiguous else None
+    if view.ndim != 1 or view.itemsize != 1:
+        return None
+    if not view.c_contiguous:
+        apart = f"these are {(view.strides or (0,))[0]} apart"
+        raise ValueError(f"the bytes of a store stand one after the other, {apart}")
+    return view
 
 
 def dtype_option(value: npt.DTypeLike) -> DType:

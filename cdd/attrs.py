@@ -39,16 +39,24 @@ def decoded(user_meta: bytes) -> dict[str, Any]:
     return attrs
 
 
+def _is_unicode(text: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
 def _check(value: Any, place: str) -> None:
     """Raises for what would come back as something else, or not at all."""
     if isinstance(value, Mapping):
         for name, item in value.items():
             if not isinstance(name, str):
                 raise TypeError(f"names in {place} are texts, not {shown(name)}")
+            if not _is_unicode(name):
+                raise ValueError(f"a name in {place} is {shown(name)}, which has half of a surrogate pair")
             _check(item, f"{place}[{name!r}]")
     elif isinstance(value, list | tuple):
         for at, item in enumerate(value):
             _check(item, f"{place}[{at}]")
+    elif isinstance(value, str) and not _is_unicode(value):
+        raise ValueError(f"{place} is {shown(value)}, which has half of a surrogate pair: no UTF-8 has it")
     elif value is not None and type(value) not in (str, int, float, bool):
         raise TypeError(f"{place} is {shown(value)}: JSON has texts, numbers, bools, None, lists and dicts")
     elif isinstance(value, float) and not math.isfinite(value):

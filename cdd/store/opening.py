@@ -78,7 +78,10 @@ def open(source: Any, mode: str = "r", **options: Any) -> Reader | Writer:
     if mode == "r":
         return Reader(source, **options)
     if not isinstance(source, _cdd.Memory) and arguments.content(source) is not None:
-        raise TypeError("bytes can only be read: write to a path or a cdd.Memory")
+        raise TypeError(
+            "bytes are a store's content, which can only be read: write to a cdd.Memory or a path, "
+            "which os.fsdecode() makes of bytes"
+        )
     return Writer(source, mode, **options)
 
 
@@ -104,9 +107,9 @@ def aopen(source: Any, mode: str = "r", **options: Any) -> Any:
 def save(path: Target, array: npt.ArrayLike, **options: Any) -> None:
     """Writes an array as a new store, replacing what is there: only when it is whole, until then (and when
     it fails) a file of that name stays what it was. Options and errors as cdd.open(path, "w")."""
-    array = np.asanyarray(array)
+    given, array = array, np.asanyarray(array)
     if array.ndim == 0:
-        raise ValueError("a scalar has no rows: save an array whose first dimension counts them")
+        raise ValueError(f"an array whose first dimension counts rows is saved, not {arguments.shown(given)}")
     if 0 in array.shape[1:]:
         raise ValueError(f"an array of shape {array.shape} has no items in its rows: it cannot be saved")
     options = {"dtype": array.dtype, "row_shape": array.shape[1:], **options}

@@ -33,6 +33,7 @@ def test_file_urls(path: Path) -> None:
     url = path.as_uri()
     assert "%20" in url
     assert np.array_equal(cdd.load(url), ROWS)
+    assert np.array_equal(cdd.load(url.replace("file:///", "file:/")), ROWS)
     assert np.array_equal(cdd.load(url.replace("file:///", "FILE://localhost/")), ROWS)
     with cdd.open(url, "a") as writer:
         writer.append(ROWS)
@@ -111,10 +112,23 @@ def test_whatever_lends_bytes(path: Path, kind: str) -> None:
             assert np.array_equal(again[:], ROWS)
             again.close()
     assert np.array_equal(cdd.load(source), ROWS)
-    with pytest.raises(TypeError, match="bytes can only be read"):
+    with pytest.raises(TypeError, match="content, which can only be read"):
         cdd.open(source, "w")
     with pytest.raises(ValueError, match="mmap is for files"):
         cdd.open(source, mmap=True)
+
+
+def test_bytes_that_are_apart(path: Path) -> None:
+    with pytest.raises(ValueError, match=r"one after the other, these are 2 apart$"):
+        cdd.open(memoryview(path.read_bytes())[::2])
+
+
+@pytest.mark.parametrize("array", [None, "abc", 3.5, (row for row in ROWS)], ids=repr)
+def test_what_has_no_rows_is_not_saved(path: Path, array: Any) -> None:
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match=r"^an array whose first dimension counts rows is saved, not "):
+        cdd.save(path, array)
+    assert path.read_bytes() == before
 
 
 def test_a_mapped_file_is_let_go_of(path: Path) -> None:
@@ -127,9 +141,10 @@ def test_a_mapped_file_is_let_go_of(path: Path) -> None:
 
 def test_file_objects_are_told_what_to_give(path: Path) -> None:
     with path.open("rb") as file:
-        for source in (file, io.BytesIO(path.read_bytes())):
-            with pytest.raises(TypeError, match=r"its name is a path, what its read\(\) gives is content"):
-                cdd.open(source)  # type: ignore[call-overload]
+        with pytest.raises(TypeError, match=r": its name is a path, what its read\(\) gives is content$"):
+            cdd.open(file)  # type: ignore[call-overload]
+        with pytest.raises(TypeError, match=r">: what its read\(\) gives is content$"):
+            cdd.open(io.BytesIO(path.read_bytes()))  # type: ignore[call-overload]
         file.seek(0)
         assert np.array_equal(cdd.load(file.read()), ROWS)
 

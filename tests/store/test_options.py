@@ -77,6 +77,12 @@ def test_attrs_and_user_meta_are_one_place(tmp_path: Path) -> None:
         ({"a": math.nan}, ValueError, r"attrs\['a'\] is nan"),
         ({"a": -math.inf}, ValueError, r"attrs\['a'\] is -inf"),
         ({"a": b"b"}, TypeError, r"attrs\['a'\] is b'b'"),
+        (
+            {"a": ["\ud800"]},
+            ValueError,
+            r"attrs\['a'\]\[0\] is '\\ud800', which has half of a surrogate pair",
+        ),
+        ({"a": {"\udfff": 1}}, ValueError, r"a name in attrs\['a'\] is '\\udfff', which has half"),
     ],
 )
 def test_what_is_no_attribute(tmp_path: Path, attrs: Any, error: type[Exception], text: str) -> None:

@@ -232,7 +232,7 @@ def test_paths(tmp_path: Path, kind: type) -> None:
     assert caught.value.filename == str(tmp_path / name)
     with pytest.raises(ValueError, match="null"):
         cdd.open("a\0b")
-    with pytest.raises(TypeError, match="bytes can only be read"):
+    with pytest.raises(TypeError, match="content, which can only be read"):
         cdd.open(b"path", "w")  # type: ignore[call-overload]
 
 
@@ -324,7 +324,7 @@ def test_user_meta(tmp_path: Path) -> None:
 
 
 def test_save_a_scalar(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="scalar"):
+    with pytest.raises(ValueError, match=r"rows is saved, not .*3\.0"):
         cdd.save(tmp_path / "a.cdd", np.float64(3))
     assert not (tmp_path / "a.cdd").exists()
 
