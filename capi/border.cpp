@@ -3,6 +3,8 @@
 #include <new>
 #include <stdexcept>
 
+#include "capi/followers.h"
+
 namespace cdd::capi {
 
 // No default, so that a new code warns here.
@@ -72,6 +74,8 @@ cdd_status report(const std::exception_ptr& what, cdd_error* error) noexcept {
     std::rethrow_exception(what);
   } catch (const Error& core) {
     return fill(error, status_of(core.code()), core.what(), core.place(), core.os_errno());
+  } catch (const TimedOut& late) {
+    return fill(error, CDD_TIMED_OUT, late.what());
   } catch (const std::bad_alloc&) {
     return fill(error, CDD_NO_MEMORY, "out of memory");
   } catch (const std::length_error&) {

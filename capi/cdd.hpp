@@ -235,6 +235,13 @@ class async {
                                     user, nullptr, e);
     });
   }
+  // Until there are more rows than `seen`, or the file was replaced: from.rows() tells. An error of
+  // CDD_TIMED_OUT after so many milliseconds; negative: never.
+  auto follow(reader& from, std::uint64_t seen, std::int64_t timeout_ms = -1) const {
+    return call([q = queue_, r = from.get(), seen, timeout_ms](void* user, cdd_error* e) {
+      return cdd_queue_follow(q, r, seen, timeout_ms, user, nullptr, e);
+    });
+  }
   auto append(writer& to, const cdd_layout& layout, std::span<const std::byte> rows,
               std::uint64_t count) const {
     return call([q = queue_, w = to.get(), layout, rows, count](void* user, cdd_error* e) {

@@ -11,6 +11,7 @@
 struct cdd_reader {
   std::shared_ptr<cdd::Reader> core;
   std::string path;  // empty for memory
+  std::shared_ptr<cdd::WarmChunks> warm = std::make_shared<cdd::WarmChunks>();  // of reads through queues
 };
 
 struct cdd_writer {

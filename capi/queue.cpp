@@ -2,6 +2,7 @@
 #include <new>
 
 #include "capi/border.h"
+#include "capi/followers.h"
 #include "capi/handles.h"
 
 namespace cdd::capi {
@@ -31,6 +32,8 @@ struct cdd_queue {
   explicit cdd_queue(std::size_t max_jobs, std::function<void()> wake) : core(max_jobs, std::move(wake)) {}
 
   cdd::Queue core;
+  std::unique_ptr<cdd::capi::Followers> followers = std::make_unique<cdd::capi::Followers>(core);
+  const std::uint64_t process = cdd::process_id();
   std::vector<std::unique_ptr<cdd_error>> errors;  // of what was taken last
 };
 
@@ -40,9 +43,11 @@ using namespace cdd::capi;  // NOLINT
 namespace {
 
 template <class Work>
-void submit(cdd_queue& queue, void* user, Work work, Strand* strand, uint64_t* ticket) {
-  const std::uint64_t number =
-      queue.core.submit(std::make_unique<RequestOf<Work>>(user, std::move(work)), strand);
+void submit(cdd_queue& queue, void* user, Work work, Strand* strand, uint64_t* ticket,
+            bool is_short = false) {
+  auto request = std::make_unique<RequestOf<Work>>(user, std::move(work));
+  if (is_short) request->set_short();
+  const std::uint64_t number = queue.core.submit(std::move(request), strand);
   if (ticket != nullptr) *ticket = number;
 }
 
@@ -58,7 +63,10 @@ cdd_status cdd_queue_open(const cdd_queue_options* options, cdd_queue** out, cdd
   });
 }
 
-void cdd_queue_close(cdd_queue* queue) { delete queue; }
+void cdd_queue_close(cdd_queue* queue) {
+  if (queue != nullptr && queue->process != process_id()) static_cast<void>(queue->followers.release());
+  delete queue;
+}
 
 intptr_t cdd_queue_handle(const cdd_queue* queue) { return queue == nullptr ? -1 : queue->core.handle(); }
 
@@ -92,6 +100,7 @@ cdd_status cdd_queue_cancel(cdd_queue* queue, uint64_t ticket) {
   const cdd_status status = guarded(nullptr, [&] {
     need(queue, "queue");
     cancelled = queue->core.cancel(ticket);
+    if (cancelled) queue->followers->forget(ticket);
   });
   return status == CDD_OK && !cancelled ? CDD_CLOSED : status;
 }
@@ -102,11 +111,15 @@ cdd_status cdd_queue_read(cdd_queue* queue, const cdd_reader* reader, uint64_t f
   return guarded(error, [&] {
     need(queue, "queue");
     need(reader, "reader");
+    const RowRange range{first, count};
     submit(
         *queue, user,
-        [core = reader->core, range = RowRange{first, count}, to = capi::out_bytes(out, out_bytes),
-         given = GivenCells(cells)] { core->read_into(range, to, given.pointer); },
-        nullptr, ticket);
+        [core = reader->core, warm = reader->warm, range, to = capi::out_bytes(out, out_bytes),
+         given = GivenCells(cells)] {
+          core->read_into(range, to, given.pointer);
+          warm->add(*core, range);
+        },
+        nullptr, ticket, reader->warm->is_short(*reader->core, range));
   });
 }
 
@@ -123,6 +136,17 @@ cdd_status cdd_queue_read_windows(cdd_queue* queue, const cdd_reader* reader, co
          to = capi::out_bytes(out, out_bytes),
          given = GivenCells(cells)] { core->read_windows(numbers, rows, to, given.pointer); },
         nullptr, ticket);
+  });
+}
+
+cdd_status cdd_queue_follow(cdd_queue* queue, cdd_reader* reader, uint64_t seen, int64_t timeout_ms,
+                            void* user, uint64_t* ticket, cdd_error* error) {
+  return guarded(error, [&] {
+    need(queue, "queue");
+    need(reader, "reader");
+    const std::uint64_t number = queue->followers->follow(
+        std::make_unique<UserRequest>(user), reader->core, reader->path, seen, timeout_ms);
+    if (ticket != nullptr) *ticket = number;
   });
 }
 

@@ -2,6 +2,7 @@
 #include <chrono>
 
 #include "capi/border.h"
+#include "capi/followers.h"
 #include "capi/handles.h"
 #include "core/os/file_watch.h"
 #include "core/storage/mapped_file.h"
@@ -44,22 +45,14 @@ cdd_chunk chunk_of(const ChunkInfo& info) {
   return out;
 }
 
-// Whether there are more rows than `seen`, or the file was replaced, before the time is over.
-bool follow(Reader& reader, const std::string& path, std::uint64_t seen, std::int64_t timeout_ms) {
-  using Clock = std::chrono::steady_clock;
-  if (path.empty()) fail(ErrorCode::InvalidArgument, "a reader of bytes in memory has nothing to follow");
-  constexpr std::int64_t kYear = std::int64_t{365} * 24 * 3600 * 1000;
-  const auto end =
-      Clock::now() + std::chrono::milliseconds(timeout_ms < 0 ? kYear : std::min(timeout_ms, kYear));
-  FileWatch watch(path);
-  while (true) {
-    // Asked before the look: a file that was replaced gets no more rows afterwards.
-    const bool is_last = reader.storage().is_replaced();
-    if (reader.rows() <= seen) reader.refresh();
-    if (reader.rows() > seen || is_last) return true;
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
-    if (left <= 0 && timeout_ms >= 0) return false;
-    watch.wait(timeout_ms < 0 ? -1 : left);
+void follow(cdd_reader& reader, std::uint64_t seen, std::int64_t timeout_ms) {
+  need_path(reader.path);
+  const auto end = end_of(timeout_ms);
+  FileWatch watch(reader.path);
+  while (!has_news(*reader.core, seen)) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+    if (left.count() <= 0) throw TimedOut();
+    watch.wait(left.count());
   }
 }
 
@@ -177,16 +170,12 @@ cdd_status cdd_refresh(cdd_reader* reader, uint64_t* rows, cdd_error* error) {
 
 cdd_status cdd_follow(cdd_reader* reader, uint64_t seen, int64_t timeout_ms, uint64_t* rows,
                       cdd_error* error) {
-  bool timed_out = false;
   const cdd_status status = guarded(error, [&] {
     need(reader, "reader");
-    const std::shared_ptr<Reader> core = reader->core;
-    timed_out = !follow(*core, reader->path, seen, timeout_ms);
-    if (rows != nullptr) *rows = core->rows();
+    follow(*reader, seen, timeout_ms);
   });
-  if (status != CDD_OK || !timed_out) return status;
-  if (error != nullptr && error->struct_size >= sizeof(cdd_error)) error->status = CDD_TIMED_OUT;
-  return CDD_TIMED_OUT;
+  if (reader != nullptr && rows != nullptr) *rows = reader->core->rows();
+  return status;
 }
 
 cdd_status cdd_verify(const cdd_reader* reader, uint64_t first, uint64_t count,

@@ -1,7 +1,7 @@
-// Reads by the library's threads, which never enter the runtime: one thread of ours takes what has ended.
+// Calls by the library's threads, which never enter the runtime: one thread of ours takes what has ended.
 //
 // A native thread that calls back into Mono is adopted by it for ever, and the process then does not end. So
-// there is no callback: a background thread waits in cdd_queue_take. It only does so while reads are under way,
+// there is no callback: a background thread waits in cdd_queue_take. It only does so while calls are under way,
 // since Mono does not end either while a thread sleeps in native code.
 using System;
 using System.Runtime.InteropServices;
@@ -24,8 +24,11 @@ namespace Cdd
             public readonly TaskCompletionSource<bool> Source =
                 new TaskCompletionSource<bool>(TaskCreationOptions.RunContinuationsAsynchronously);
             public GCHandle Pinned;
-            public CancellationTokenRegistration Registration;
-            public CancellationToken Token;
+
+            public void Unpin()
+            {
+                if (Pinned.IsAllocated) Pinned.Free();
+            }
         }
 
         private unsafe CompletionQueue()
@@ -37,31 +40,35 @@ namespace Cdd
             new Thread(TakeAll) { IsBackground = true, Name = "cdd" }.Start();
         }
 
-        public unsafe Task Read(ReaderHandle reader, long first, long count, NativeCells? cells, Array rows,
-                                CancellationToken token)
+        /// <summary>Submits one call; `rows` is where the array is pinned, null without one.</summary>
+        public unsafe delegate int Submit(IntPtr queue, void* rows, IntPtr user, out ulong ticket, NativeError* error);
+
+        /// <summary>A task of what `submit` submits; the array is pinned until it ends.</summary>
+        public unsafe Task Begin(Array rows, CancellationToken token, Submit submit)
         {
             if (token.IsCancellationRequested) return Task.FromCanceled(token);
-            var job = new Job { Pinned = GCHandle.Alloc(rows, GCHandleType.Pinned), Token = token };
+            var job = new Job();
+            void* at = null;
+            if (rows != null)
+            {
+                job.Pinned = GCHandle.Alloc(rows, GCHandleType.Pinned);
+                at = (void*)job.Pinned.AddrOfPinnedObject();
+            }
             GCHandle self = GCHandle.Alloc(job);
-            NativeCells given = cells.GetValueOrDefault();
             var error = Check.NewError();
             ulong ticket;
             int status;
-            var bytes = (UIntPtr)(ulong)Buffer.ByteLength(rows);
             bool submitted = false;
             try
             {
-                status = Native.cdd_queue_read(queue, reader, (ulong)first, (ulong)count,
-                                               cells.HasValue ? &given : null,
-                                               (void*)job.Pinned.AddrOfPinnedObject(), bytes,
-                                               GCHandle.ToIntPtr(self), out ticket, &error);
+                status = submit(queue, at, GCHandle.ToIntPtr(self), out ticket, &error);
                 submitted = status == (int)Status.Ok;
             }
             finally
             {
                 if (!submitted)
                 {
-                    job.Pinned.Free();
+                    job.Unpin();
                     self.Free();
                 }
             }
@@ -71,8 +78,8 @@ namespace Cdd
             if (token.CanBeCanceled)
             {
                 ulong number = ticket;
-                job.Registration = token.Register(() => Native.cdd_queue_cancel(queue, number));
-                CancellationTokenRegistration registration = job.Registration;
+                CancellationTokenRegistration registration =
+                    token.Register(() => Native.cdd_queue_cancel(queue, number));
                 task.ContinueWith(_ => registration.Dispose(), TaskContinuationOptions.ExecuteSynchronously);
             }
             return task;
@@ -103,7 +110,7 @@ namespace Cdd
             GCHandle self = GCHandle.FromIntPtr(ended->User);
             var job = (Job)self.Target;
             self.Free();
-            job.Pinned.Free();
+            job.Unpin();
             if (ended->Status == (int)Status.Ok) job.Source.TrySetResult(true);
             else if (ended->Status == (int)Status.Cancelled) job.Source.TrySetCanceled();
             else job.Source.TrySetException(new CddException(ended->Status, ended->Error));

@@ -153,5 +153,17 @@ namespace Cdd
         public static extern int cdd_queue_read(IntPtr queue, ReaderHandle reader, ulong first, ulong count,
                                                 NativeCells* cells, void* rows, UIntPtr bytes, IntPtr user,
                                                 out ulong ticket, NativeError* error);
+
+        [DllImport(Library)]
+        public static extern int cdd_queue_follow(IntPtr queue, ReaderHandle reader, ulong seen, long timeoutMs,
+                                                  IntPtr user, out ulong ticket, NativeError* error);
+
+        [DllImport(Library)]
+        public static extern int cdd_queue_append(IntPtr queue, WriterHandle writer, NativeLayout* layout, void* rows,
+                                                  ulong count, IntPtr user, out ulong ticket, NativeError* error);
+
+        [DllImport(Library)]
+        public static extern int cdd_queue_flush(IntPtr queue, WriterHandle writer, IntPtr user, out ulong ticket,
+                                                 NativeError* error);
     }
 }

@@ -178,7 +178,20 @@ namespace Cdd
             CheckRows(rows, nameof(rows), count, cells);
             NativeCells given;
             bool has = Given(cells, out given);
-            return CompletionQueue.Shared.Read(handle, first, count, has ? given : (NativeCells?)null, rows, token);
+            return BeginRead(first, count, has, given, rows, token);
+        }
+
+        private unsafe Task BeginRead(long first, long count, bool has, NativeCells cells, Array rows,
+                                      CancellationToken token)
+        {
+            var bytes = (UIntPtr)(ulong)Buffer.ByteLength(rows);
+            return CompletionQueue.Shared.Begin(
+                rows, token, (IntPtr queue, void* at, IntPtr user, out ulong ticket, NativeError* error) =>
+            {
+                NativeCells given = cells;
+                return Native.cdd_queue_read(queue, handle, (ulong)first, (ulong)count, has ? &given : null, at, bytes,
+                                             user, out ticket, error);
+            });
         }
 
         /// <summary>Sees rows that were appended since. Returns how many rows there are.</summary>
@@ -199,6 +212,23 @@ namespace Cdd
             int status = Native.cdd_follow(handle, (ulong)seen, timeoutMilliseconds, out rows, &error);
             if (status != (int)Status.TimedOut) Check.Done(status, &error);
             return (long)rows;
+        }
+
+        /// <summary>Follow, which takes no thread while it waits. A token that is cancelled ends it. Under Mono a
+        /// process does not end while one waits: cancel it before.</summary>
+        public async Task<long> FollowAsync(long seen, long timeoutMilliseconds = -1,
+                                            CancellationToken token = default(CancellationToken))
+        {
+            try { await BeginFollow(seen, timeoutMilliseconds, token).ConfigureAwait(false); }
+            catch (CddException late) when (late.Status == Status.TimedOut) { }
+            return Rows;
+        }
+
+        private unsafe Task BeginFollow(long seen, long timeoutMilliseconds, CancellationToken token)
+        {
+            return CompletionQueue.Shared.Begin(
+                null, token, (IntPtr queue, void* at, IntPtr user, out ulong ticket, NativeError* error) =>
+                    Native.cdd_queue_follow(queue, handle, (ulong)seen, timeoutMilliseconds, user, out ticket, error));
         }
 
         private long Items(long count, Cells? cells)

@@ -1,6 +1,8 @@
 // Appends rows to one store.
 using System;
 using System.Runtime.InteropServices;
+using System.Threading;
+using System.Threading.Tasks;
 
 namespace Cdd
 {
@@ -132,6 +134,37 @@ namespace Cdd
         {
             var error = Check.NewError();
             lock (gate) Check.Done(Native.cdd_flush(handle, &error), &error);
+        }
+
+        /// <summary>Append, by a thread of the library, in the order of the calls: the array is its until the task
+        /// ends. A token that is cancelled takes it back, unless it has begun.</summary>
+        public Task AppendAsync<T>(Layout layout, T[] rows, CancellationToken token = default(CancellationToken))
+            where T : struct
+        {
+            if (rows == null) throw new ArgumentNullException(nameof(rows));
+            if (layout == null) throw new ArgumentNullException(nameof(layout));
+            CheckRows(layout, typeof(T), rows.Length, Item<T>.Bytes);
+            return BeginAppend(layout, rows, rows.Length / layout.RowItems, token);
+        }
+
+        private unsafe Task BeginAppend(Layout layout, Array rows, long count, CancellationToken token)
+        {
+            lock (gate)
+                return CompletionQueue.Shared.Begin(
+                    rows, token, (IntPtr queue, void* at, IntPtr user, out ulong ticket, NativeError* error) =>
+                {
+                    NativeLayout native = layout.ToNative();
+                    return Native.cdd_queue_append(queue, handle, &native, at, (ulong)count, user, out ticket, error);
+                });
+        }
+
+        /// <summary>Flush, by a thread of the library, after all that was begun before.</summary>
+        public unsafe Task FlushAsync(CancellationToken token = default(CancellationToken))
+        {
+            lock (gate)
+                return CompletionQueue.Shared.Begin(
+                    null, token, (IntPtr queue, void* at, IntPtr user, out ulong ticket, NativeError* error) =>
+                        Native.cdd_queue_flush(queue, handle, user, out ticket, error));
         }
 
         /// <summary>Flush, and lets go of the store, also where that fails. Again: nothing.</summary>

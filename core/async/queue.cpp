@@ -1,6 +1,8 @@
 #include "core/async/queue.h"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <utility>
 
 #include "core/base/error.h"
@@ -16,20 +18,38 @@ std::exception_ptr cancelled() {
 }  // namespace
 
 struct Queue::Entry final : Job {
-  Entry(Queue& to, std::unique_ptr<Request> what) : queue(to), request(std::move(what)) {}
+  static constexpr std::size_t kMostAtOnce = 8;
+
+  // Short ones of a queue are a batch.
+  Entry(Queue& to, std::unique_ptr<Request> what, bool by_others)
+      : Job(what->is_short_ ? &to : nullptr), queue(to), request(std::move(what)), is_expected(by_others) {}
   ~Entry() = default;
 
   void run() noexcept override {
+    Queue& to = queue;
+    const bool is_short = request->is_short_;
+    std::array<Entry*, kMostAtOnce> done;
+    std::size_t count = 0;
+    for (Entry* next = this; next != nullptr;) {
+      next->work();
+      done[count++] = next;
+      if (!is_short || count == kMostAtOnce) break;
+      next = static_cast<Entry*>(Jobs::shared().take_next(&to));
+    }
+    to.ended({done.data(), count});  // and they are no more, nor need the queue be
+  }
+
+  void work() noexcept {
     try {
       request->work();
     } catch (...) {
       request->error_ = std::current_exception();
     }
-    queue.ended(*this);  // and is no more
   }
 
   Queue& queue;
   std::unique_ptr<Request> request;
+  const bool is_expected;
 };
 
 Queue::Queue(std::size_t most_requests, std::function<void()> wake)
@@ -43,17 +63,19 @@ Queue::~Queue() {
   for (auto& [ticket, entry] : under_way_) static_cast<void>(entry.release());
 }
 
+bool Queue::take_back(Entry& entry) noexcept {
+  if (!entry.is_expected && !Jobs::shared().take_back(entry)) return false;
+  entry.request->error_ = cancelled();
+  return true;
+}
+
 void Queue::finish() noexcept {
   if (process_ != process_id()) return;
   std::unique_lock lock(mutex_);
   for (auto at = under_way_.begin(); at != under_way_.end();) {
-    if (!Jobs::shared().take_back(*at->second)) {
-      ++at;
-      continue;
-    }
-    at->second->request->error_ = cancelled();
-    done_.push_back(std::move(at->second->request));
-    at = under_way_.erase(at);
+    const auto next = std::next(at);
+    if (take_back(*at->second)) move_to_done(at);
+    at = next;
   }
   none_runs_.wait(lock, [&] { return under_way_.empty(); });
 }
@@ -64,22 +86,24 @@ void Queue::check_process() const {
   }
 }
 
-std::uint64_t Queue::submit(std::unique_ptr<Request> request, Strand* strand) {
+std::uint64_t Queue::add(std::unique_ptr<Request> request, bool is_expected, Entry** added) {
   check_process();
-  Entry* entry = nullptr;
-  std::uint64_t ticket = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    if (under_way_.size() + done_.size() >= most_requests_) {
-      fail(ErrorCode::Limit, "the queue is full: %zu requests are under way or wait to be taken",
-           most_requests_);
-    }
-    done_.reserve(under_way_.size() + done_.size() + 1);  // so that an end needs no memory
-    ticket = ++last_ticket_;
-    request->ticket_ = ticket;
-    entry =
-        under_way_.emplace(ticket, std::make_unique<Entry>(*this, std::move(request))).first->second.get();
+  const std::lock_guard lock(mutex_);
+  if (under_way_.size() + done_.size() >= most_requests_) {
+    fail(ErrorCode::Limit, "the queue is full: %zu requests are under way or wait to be taken",
+         most_requests_);
   }
+  done_.reserve(under_way_.size() + done_.size() + 1);  // so that an end needs no memory
+  request->ticket_ = ++last_ticket_;
+  auto entry = std::make_unique<Entry>(*this, std::move(request), is_expected);
+  if (added != nullptr) *added = entry.get();
+  under_way_.emplace(last_ticket_, std::move(entry));
+  return last_ticket_;
+}
+
+std::uint64_t Queue::submit(std::unique_ptr<Request> request, Strand* strand) {
+  Entry* entry = nullptr;
+  const std::uint64_t ticket = add(std::move(request), false, &entry);
   if (strand != nullptr) {
     Jobs::shared().submit(*entry, *strand);
   } else {
@@ -88,12 +112,14 @@ std::uint64_t Queue::submit(std::unique_ptr<Request> request, Strand* strand) {
   return ticket;
 }
 
-// Signals while it holds the lock: afterwards the queue may be gone.
-void Queue::ended(Entry& entry) noexcept {
-  const std::lock_guard lock(mutex_);
-  const auto at = under_way_.find(entry.request->ticket());
+std::uint64_t Queue::expect(std::unique_ptr<Request> request) {
+  return add(std::move(request), true);
+}
+
+// With the lock held, which signals as well: afterwards the queue may be gone.
+void Queue::move_to_done(Entries::iterator at) noexcept {
   const bool was_empty = done_.empty();
-  done_.push_back(std::move(entry.request));
+  done_.push_back(std::move(at->second->request));
   under_way_.erase(at);
   if (was_empty) {
     ++wakes_;
@@ -103,17 +129,26 @@ void Queue::ended(Entry& entry) noexcept {
   if (under_way_.empty()) none_runs_.notify_all();
 }
 
+void Queue::ended(std::span<Entry* const> entries) noexcept {
+  const std::lock_guard lock(mutex_);
+  for (Entry* const entry : entries) move_to_done(under_way_.find(entry->request->ticket()));
+}
+
+bool Queue::end(std::uint64_t ticket, std::exception_ptr error) noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto at = under_way_.find(ticket);
+  if (at == under_way_.end()) return false;
+  at->second->request->error_ = std::move(error);
+  move_to_done(at);
+  return true;
+}
+
 bool Queue::cancel(std::uint64_t ticket) {
   check_process();
-  Entry* entry = nullptr;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto at = under_way_.find(ticket);
-    if (at == under_way_.end() || !Jobs::shared().take_back(*at->second)) return false;
-    entry = at->second.get();
-    entry->request->error_ = cancelled();
-  }
-  ended(*entry);
+  const std::lock_guard lock(mutex_);
+  const auto at = under_way_.find(ticket);
+  if (at == under_way_.end() || !take_back(*at->second)) return false;
+  move_to_done(at);
   return true;
 }
 

@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -34,12 +35,18 @@ class Request {
   const std::exception_ptr& error() const noexcept { return error_; }
   std::uint64_t ticket() const noexcept { return ticket_; }
 
+  // Says before it is submitted that work() takes some microseconds and waits for nothing. A thread does
+  // several such one after the other and hands them over together.
+  void set_short() noexcept { is_short_ = true; }
+
  protected:
   Request() = default;
 
  private:
   friend class Queue;
-  virtual void work() = 0;  // in a thread of Jobs
+  virtual void work() {}  // in a thread of Jobs; nothing for what is expected
+
+  bool is_short_ = false;
 
   std::exception_ptr error_;
   std::uint64_t ticket_ = 0;
@@ -58,6 +65,13 @@ class Queue {
   // Has it done, on a strand after what was submitted there before. Returns its ticket, never 0. Throws
   // Limit when so many are under way or wait to be taken, Closed in a forked child.
   std::uint64_t submit(std::unique_ptr<Request> request, Strand* strand = nullptr);
+
+  // Takes in a request that somebody else does, who then calls end(). To cancel() and finish() it has not
+  // begun. Throws as submit().
+  std::uint64_t expect(std::unique_ptr<Request> request);
+
+  // Ends what was expected, with an error or without. False: it had ended before.
+  bool end(std::uint64_t ticket, std::exception_ptr error) noexcept;
 
   // True: it had not begun, and ends with Error{Cancelled}. False: it runs, or is done, or was never there.
   bool cancel(std::uint64_t ticket);
@@ -84,7 +98,11 @@ class Queue {
 
  private:
   struct Entry;
-  void ended(Entry& entry) noexcept;
+  using Entries = std::unordered_map<std::uint64_t, std::unique_ptr<Entry>>;
+  std::uint64_t add(std::unique_ptr<Request> request, bool is_expected, Entry** added = nullptr);
+  bool take_back(Entry& entry) noexcept;
+  void ended(std::span<Entry* const> entries) noexcept;
+  void move_to_done(Entries::iterator at) noexcept;
   void check_process() const;
 
   const std::size_t most_requests_;
@@ -95,7 +113,7 @@ class Queue {
   std::condition_variable none_runs_;
   std::uint64_t last_ticket_ = 0;
   std::uint64_t wakes_ = 0;
-  std::unordered_map<std::uint64_t, std::unique_ptr<Entry>> under_way_;
+  Entries under_way_;
   std::vector<std::unique_ptr<Request>> done_;
 };
 

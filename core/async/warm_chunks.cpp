@@ -33,17 +33,34 @@ void WarmChunks::add(std::uint64_t chunk) noexcept {
   (*page)[bit / 64].fetch_or(std::uint64_t{1} << (bit % 64), std::memory_order_relaxed);
 }
 
-bool WarmChunks::is_warm(const Reader& reader, RowRange range) {
+namespace {
+
+// The chunks of rows that are there and take at most `most` bytes; none otherwise.
+ChunkRange chunks_of_few(const Reader& reader, RowRange range, std::uint64_t most) {
   const std::uint64_t rows = reader.rows();
-  if (range.first > rows || range.count > rows - range.first) return false;
-  if (range.count > kInlineBytes || range.count * reader.layout().row_bytes() > kInlineBytes) return false;
-  const ChunkRange chunks = reader.chunks_of(range);
+  if (range.first > rows || range.count > rows - range.first) return {1, 0};
+  if (range.count > most || range.count * reader.layout().row_bytes() > most) return {1, 0};
+  return reader.chunks_of(range);
+}
+
+}  // namespace
+
+bool WarmChunks::is_warm(const Reader& reader, RowRange range) {
+  const ChunkRange chunks = chunks_of_few(reader, range, kInlineBytes);
   for (std::uint64_t chunk = chunks.first; chunk < chunks.end; ++chunk) {
     if (has(chunk)) continue;
     if (!reader.is_cached(chunk)) return false;
     add(chunk);
   }
-  return true;
+  return chunks.first <= chunks.end;
+}
+
+bool WarmChunks::is_short(const Reader& reader, RowRange range) const {
+  const ChunkRange chunks = chunks_of_few(reader, range, kShortBytes);
+  for (std::uint64_t chunk = chunks.first; chunk < chunks.end; ++chunk) {
+    if (!has(chunk)) return false;
+  }
+  return chunks.first <= chunks.end;
 }
 
 void WarmChunks::add(const Reader& reader, RowRange range) {

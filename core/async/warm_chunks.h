@@ -24,6 +24,11 @@ class WarmChunks {
   static constexpr std::uint64_t kInlineBytes = std::uint64_t{64} << 10;
   bool is_warm(const Reader& reader, RowRange range);
 
+  // Whether reading these rows takes no more than some ten microseconds: at most kShortBytes, of chunks that
+  // were read before. Asks the system nothing.
+  static constexpr std::uint64_t kShortBytes = std::uint64_t{128} << 10;
+  bool is_short(const Reader& reader, RowRange range) const;
+
   // Says that these rows were read.
   void add(const Reader& reader, RowRange range);
 

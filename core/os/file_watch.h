@@ -16,8 +16,9 @@ class FileWatch {
   FileWatch(const FileWatch&) = delete;
   FileWatch& operator=(const FileWatch&) = delete;
 
-  // Sleeps until an event, or for the next step of the timer: 1 ms after an event, doubled to 250 ms as long
-  // as there is none; at most `most_ms` (negative: no limit). Whether there was an event.
+  // Sleeps until an event, or for the next step of the timer; at most `most_ms` (negative: no limit). Whether
+  // there was an event. Steps begin anew with each event and double as long as there is none: from 1 to 250
+  // ms, from 32 ms to 2 s where events are sure to come.
   bool wait(std::int64_t most_ms);
 
   // For event loops: a descriptor that is readable when there are events, -1 where there is none. After it
@@ -29,7 +30,14 @@ class FileWatch {
  private:
   std::intptr_t handle_ = -1;
   std::intptr_t file_ = -1;  // watched by the handle, where the system wants it open
-  std::int64_t step_ms_ = 1;
+  struct Steps {
+    std::int64_t first_ms, most_ms;
+  };
+  static constexpr Steps kTimerAlone{1, 250};
+  static constexpr Steps kEventsCome{32, 2000};  // the timer is there for what nobody thought of
+
+  Steps steps_ = kTimerAlone;
+  std::int64_t step_ms_ = kTimerAlone.first_ms;
 };
 
 }  // namespace cdd

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 namespace cdd {
 
@@ -28,5 +29,15 @@ class Wake {
   std::intptr_t read_;
   std::intptr_t write_;  // the same where the system has one handle for both
 };
+
+// A handle of a Wake or a FileWatch that wait_any() sleeps on; -1 is passed over.
+struct Waited {
+  std::intptr_t handle;
+  bool is_signalled = false;
+};
+
+// Sleeps until one of the handles is signalled, at most so many milliseconds (negative: however long), and
+// says of each whether it is. Windows watches the first 64: later ones are left to their owners' timers.
+void wait_any(std::span<Waited> all, std::int64_t timeout_ms);
 
 }  // namespace cdd

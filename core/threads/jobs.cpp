@@ -156,6 +156,16 @@ bool Jobs::take_back(Job& job) noexcept {
   return true;
 }
 
+Job* Jobs::take_next(const void* batch) noexcept {
+  const std::lock_guard lock(mutex_);
+  const Job* const next = ready_.first();
+  if (next == nullptr || next->batch_ != batch || next->strand_ != nullptr) return nullptr;
+  --n_ready_;
+  Job* const taken = ready_.pop();
+  taken->waits_ = false;
+  return taken;
+}
+
 void Jobs::wait_until_idle(Strand& strand) noexcept {
   std::unique_lock lock(mutex_);
   strand_idle_.wait(lock, [&] { return !strand.busy_; });

@@ -24,7 +24,7 @@ class Strand;
 // run() may submit it again, and may end its life.
 class Job {
  public:
-  Job() = default;
+  explicit Job(const void* batch = nullptr) noexcept : batch_(batch) {}  // see take_next()
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
@@ -36,6 +36,7 @@ class Job {
   friend class JobQueue;
   virtual void run() noexcept = 0;
 
+  const void* const batch_;
   Job* next_ = nullptr;
   Strand* strand_ = nullptr;
   bool waits_ = false;
@@ -45,6 +46,7 @@ class Job {
 class JobQueue {
  public:
   bool is_empty() const noexcept { return first_ == nullptr; }
+  const Job* first() const noexcept { return first_; }
   void push(Job& job) noexcept;
   Job* pop() noexcept;
   bool remove(Job& job) noexcept;
@@ -86,6 +88,10 @@ class Jobs {
   // True: the job had not begun, and will not; it may be destroyed. False: it runs, has run, or never was
   // submitted.
   bool take_back(Job& job) noexcept;
+
+  // The job that would begin next, which is then its taker's to run at once, in a thread of these; null unless
+  // it is of this batch and of no strand. For jobs so short that handing over their results costs more.
+  Job* take_next(const void* batch) noexcept;
 
   // Returns when no job of the strand waits or runs. Not to be called from one of them.
   void wait_until_idle(Strand& strand) noexcept;

@@ -132,6 +132,7 @@ PyObject* queue_read(PyObject* self, PyObject* args) {
   if (!request->data().acquire(out, PyBUF_WRITABLE | PyBUF_ND)) return nullptr;
   const bool has_cells = given != nullptr && given != Py_None;
   const RowRange range{first, count};
+  PyObject* const filename = as_source(object)->filename;
   std::shared_ptr<Reader> reader;  // of one store: then its chunks are known to be in memory afterwards
   std::shared_ptr<WarmChunks> warm;
   if (reinterpret_cast<PyObject*>(Py_TYPE(object)) == state_of(self).reader_type) {
@@ -143,6 +144,10 @@ PyObject* queue_read(PyObject* self, PyObject* args) {
     core->read_into(range, bytes, has_cells ? &cells : nullptr);
     if (reader) warm->add(*reader, range);
   });
+  const auto ask = [&] {
+    if (warm && warm->is_short(*reader, range)) request->set_short();
+  };
+  if (!with_gil(state_of(self), filename, ask)) return nullptr;
   return submit(self, std::move(request), nullptr);
 }
 

@@ -72,6 +72,73 @@ TEST(Queue, WakesOnceForMany) {
   EXPECT_EQ(queue.take(100, -1).size(), 64U);
 }
 
+TEST(Queue, HandsShortOnesOverTogether) {
+  Queue queue;
+  std::latch all_there(1);
+  const auto threads = static_cast<int>(Jobs::kMaxThreads);
+  for (int i = 0; i < threads; ++i) queue.submit(call([&] { all_there.wait(); }));  // until 64 wait behind
+  std::vector<std::uint64_t> order;
+  for (int i = 0; i < 64; ++i) {
+    auto request = call([] {});
+    request->set_short();
+    order.push_back(queue.submit(std::move(request)));
+  }
+  EXPECT_EQ(queue.wakes(), 0U);
+  all_there.count_down();
+  std::set<std::uint64_t> ended;
+  std::size_t turns = 0;
+  while (queue.size() > 0) {  // a loop that is always faster than the threads
+    if (!queue.wait(20'000)) FAIL() << "nothing ended";
+    for (const auto& request : queue.take(100, 0)) ended.insert(request->ticket());
+    ++turns;
+  }
+  for (const std::uint64_t ticket : order) EXPECT_TRUE(ended.contains(ticket));
+  EXPECT_LE(queue.wakes(), Jobs::kMaxThreads + 64 / 8 + Jobs::kMaxThreads);
+  EXPECT_EQ(turns, queue.wakes());
+}
+
+TEST(Queue, DoesNotKeepALongOneWithShortOnes) {
+  Queue queue;
+  std::latch all_there(1), go(1);
+  const auto threads = static_cast<int>(Jobs::kMaxThreads);
+  for (int i = 0; i < threads; ++i) queue.submit(call([&] { all_there.wait(); }));
+  auto request = call([] {});
+  request->set_short();
+  const std::uint64_t quick = queue.submit(std::move(request));
+  for (int i = 0; i < threads; ++i) queue.submit(call([&] { go.wait(); }));  // each thread will be in one
+  all_there.count_down();
+  std::set<std::uint64_t> ended;
+  while (!ended.contains(quick)) {
+    const auto taken = queue.take(100, 20'000);
+    ASSERT_FALSE(taken.empty());
+    for (const auto& one : taken) ended.insert(one->ticket());
+  }
+  go.count_down();
+}
+
+TEST(Queue, TakesInWhatOthersDo) {
+  Queue queue;
+  const std::uint64_t first = queue.expect(call([] { FAIL(); }));
+  const std::uint64_t second = queue.expect(call([] { FAIL(); }));
+  const std::uint64_t third = queue.expect(call([] { FAIL(); }));
+  queue.expect(call([] { FAIL(); }));
+  EXPECT_EQ(queue.size(), 4U);
+  EXPECT_TRUE(queue.take(10, 0).empty());
+  EXPECT_TRUE(queue.end(second, {}));
+  EXPECT_FALSE(queue.end(second, {}));
+  EXPECT_FALSE(queue.cancel(second));
+  EXPECT_TRUE(queue.cancel(first));
+  EXPECT_FALSE(queue.end(first, {}));
+  EXPECT_TRUE(queue.end(third, std::make_exception_ptr(Error(ErrorCode::Io, "gone"))));
+  const auto ended = queue.take(10, -1);
+  ASSERT_EQ(ended.size(), 3U);
+  EXPECT_EQ(ended[0]->error(), nullptr);
+  EXPECT_EQ(code_of(ended[1]->error()), ErrorCode::Cancelled);
+  EXPECT_EQ(code_of(ended[2]->error()), ErrorCode::Io);
+  queue.finish();  // does not wait for what nobody will end
+  ASSERT_EQ(queue.take(10, 0).size(), 1U);
+}
+
 TEST(Queue, KeepsTheOrderOfAStrand) {
   Queue queue;
   Strand strand;

@@ -195,6 +195,46 @@ internal static class Program
         Throws<ObjectDisposedException>(() => writer.Flush(), "a writer that is closed");
     }
 
+    private static async Task Writing(string path, float[] book)
+    {
+        var layout = new Layout(typeof(float), 50, 3);
+        using (Writer writer = Writer.Create(path, new WriterOptions { Layout = layout }))
+        using (Reader reader = Reader.Open(path))
+        {
+            Task<long> follower = reader.FollowAsync(0);
+            for (int i = 0; i < 100; ++i)
+                await writer.AppendAsync(layout, new ArraySegment<float>(book, i * 1500, 1500).ToArray());
+            Expect(writer.Rows == 1000, "rows that were appended by tasks");
+            await writer.FlushAsync();
+            Expect(await follower > 0, "a follower that waited is told");
+            Expect(await reader.FollowAsync(999) == 1000, "and sees all rows after the flush");
+            Expect(reader.Read<float>(0, 1000).SequenceEqual(book), "in the order of the calls");
+            Expect(await reader.FollowAsync(1000, 5) == 1000, "nothing came in time");
+            var over = new CancellationTokenSource();
+            Task endless = reader.FollowAsync(1000, -1, over.Token);
+            over.Cancel();
+            try { await endless; Expect(false, "a follower that is cancelled"); }
+            catch (OperationCanceledException) { }
+
+            // Many at once, and a wrong one among them: each is told of its own end, and order stays.
+            var tasks = Enumerable.Range(0, 50).Select(i => i == 20
+                ? writer.AppendAsync(new Layout(typeof(float), 7), new float[7])
+                : writer.AppendAsync(layout, new ArraySegment<float>(book, i * 150, 150).ToArray())).ToArray();
+            writer.Close();  // after what was begun before
+            for (int i = 0; i < 50; ++i)
+            {
+                try { await tasks[i]; Expect(i != 20, "rows of another shape"); }
+                catch (CddException wrong) { Expect(i == 20 && wrong.Status == Status.InvalidArgument, "task " + i); }
+            }
+            Throws<ArgumentException>(() => { writer.AppendAsync(layout, new float[149]); }, "no whole rows, in a task");
+            Throws<ObjectDisposedException>(() => { writer.FlushAsync(); }, "a task of a writer that is closed");
+            Expect(reader.Refresh() == 1049, "rows of many tasks");
+            Expect(reader.Read<float>(1000, 20).SequenceEqual(book.Take(20 * 150)) &&
+                       reader.Read<float>(1020, 29).SequenceEqual(book.Skip(21 * 150).Take(29 * 150)),
+                   "each where it belongs");
+        }
+    }
+
     private static void Following(string path)
     {
         var layout = new Layout(typeof(long));
@@ -227,6 +267,7 @@ internal static class Program
         Tasks(path, book);
         Closing(path, book);
         Following(Path.Combine(arguments[1], "live.cdd"));
+        Writing(Path.Combine(arguments[1], "tasks.cdd"), book).Wait();
         Console.WriteLine(failures + " failures");
         return failures == 0 ? 0 : 1;
     }

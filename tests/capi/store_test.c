@@ -251,6 +251,111 @@ static void follow_a_store(const char* path) {
   free(bytes);
 }
 
+/* Takes so many completions; each one's status goes to where its `user` points. */
+static void take_all(cdd_queue* queue, size_t count) {
+  cdd_error error = {0};
+  cdd_completion done[8];
+  size_t taken = 0, i;
+  error.struct_size = sizeof error;
+  while (count > 0) {
+    CHECK(cdd_queue_take(queue, done, 8, 60000, &taken, &error) == CDD_OK && taken > 0 && taken <= count);
+    if (taken == 0) return;
+    for (i = 0; i < taken; ++i) {
+      *((cdd_status*)done[i].user) = done[i].status;
+      CHECK((done[i].status == CDD_OK) == (done[i].error == NULL));
+    }
+    count -= taken;
+  }
+}
+
+static void refuse_to_follow(cdd_queue* queue, cdd_reader* reader, const void* bytes, size_t size) {
+  cdd_error error = {0};
+  cdd_reader* memory = NULL;
+  error.struct_size = sizeof error;
+  CHECK(cdd_queue_follow(NULL, reader, 0, 0, NULL, NULL, &error) == CDD_INVALID_ARGUMENT);
+  CHECK(cdd_queue_follow(queue, NULL, 0, 0, NULL, NULL, &error) == CDD_INVALID_ARGUMENT);
+  CHECK(cdd_reader_open_memory(bytes, size, NULL, NULL, NULL, &memory, &error) == CDD_OK);
+  CHECK(cdd_queue_follow(queue, memory, 0, 0, NULL, NULL, &error) == CDD_INVALID_ARGUMENT);
+  CHECK(strstr(error.text, "nothing to follow") != NULL);
+  cdd_reader_close(memory);
+}
+
+/* What still waits is taken back when the queue closes, and keeps its store until then. */
+static void close_while_one_follows(const char* path, const cdd_writer_options* options,
+                                    const cdd_layout* layout, cdd_queue* queue) {
+  cdd_error error = {0};
+  cdd_writer* writer = NULL;
+  cdd_reader* reader = NULL;
+  error.struct_size = sizeof error;
+  CHECK(cdd_writer_open(path, options, &writer, &error) == CDD_OK);
+  CHECK(cdd_append(writer, layout, rows, 1, &error) == CDD_OK && cdd_flush(writer, &error) == CDD_OK);
+  CHECK(cdd_reader_open(path, NULL, &reader, &error) == CDD_OK);
+  CHECK(cdd_queue_follow(queue, reader, 1, -1, NULL, NULL, &error) == CDD_OK);
+  cdd_reader_close(reader);
+  cdd_queue_close(queue);
+  CHECK(cdd_writer_close(writer, &error) == CDD_OK);
+  remove(path);
+}
+
+static void follow_through_a_queue(const char* path) {
+  enum { MANY = 40 };
+  cdd_error error = {0};
+  cdd_writer_options options = {0};
+  cdd_layout layout = {0};
+  cdd_writer* writer = NULL;
+  cdd_reader* reader = NULL;
+  cdd_queue* queue = NULL;
+  uint64_t tickets[MANY];
+  cdd_status ended[MANY];
+  cdd_completion none;
+  size_t taken = 7, size, i;
+  void* bytes;
+  error.struct_size = sizeof error;
+  options.struct_size = sizeof options;
+  options.mode = 'w';
+  layout.dtype = 12;
+  layout.ndim = 1;
+  layout.dims[0] = ITEMS;
+  CHECK(cdd_writer_open(path, &options, &writer, &error) == CDD_OK);
+  CHECK(cdd_append(writer, &layout, rows, 10, &error) == CDD_OK && cdd_flush(writer, &error) == CDD_OK);
+  CHECK(cdd_reader_open(path, NULL, &reader, &error) == CDD_OK);
+  CHECK(cdd_queue_open(NULL, &queue, &error) == CDD_OK);
+
+  /* Rows that are there already; nothing in time; more than threads there are, beside a read. */
+  CHECK(cdd_queue_follow(queue, reader, 9, -1, &ended[0], NULL, &error) == CDD_OK);
+  CHECK(cdd_queue_follow(queue, reader, 10, 5, &ended[1], NULL, &error) == CDD_OK);
+  take_all(queue, 2);
+  CHECK(ended[0] == CDD_OK && ended[1] == CDD_TIMED_OUT);
+  for (i = 1; i < MANY; ++i) {
+    ended[i] = -1;
+    CHECK(cdd_queue_follow(queue, reader, i < 30 ? 10 : 1000, -1, &ended[i], &tickets[i], &error) == CDD_OK);
+  }
+  CHECK(cdd_queue_read(queue, reader, 0, 10, NULL, out, 10 * sizeof rows[0], &ended[0], NULL, &error) == CDD_OK);
+  ended[0] = -1;
+  take_all(queue, 1);
+  CHECK(ended[0] == CDD_OK && memcmp(out, rows, 10 * sizeof rows[0]) == 0);
+  CHECK(cdd_queue_take(queue, &none, 1, 20, &taken, &error) == CDD_OK && taken == 0);
+  CHECK(cdd_queue_cancel(queue, tickets[35]) == CDD_OK && cdd_queue_cancel(queue, tickets[35]) == CDD_CLOSED);
+  take_all(queue, 1);
+  CHECK(ended[35] == CDD_CANCELLED);
+  CHECK(cdd_append(writer, &layout, rows[10], 5, &error) == CDD_OK && cdd_flush(writer, &error) == CDD_OK);
+  take_all(queue, 29);
+  for (i = 1; i < 30; ++i) CHECK(ended[i] == CDD_OK);
+  CHECK(cdd_reader_rows(reader) == 15);
+
+  /* A file that loses its name ends those who still wait. */
+  CHECK(cdd_writer_close(writer, &error) == CDD_OK);
+  bytes = read_file(path, &size);
+  remove(path);
+  take_all(queue, 9);
+  for (i = 30; i < MANY; ++i) CHECK(ended[i] == (i == 35 ? CDD_CANCELLED : CDD_OK));
+
+  refuse_to_follow(queue, reader, bytes, size);
+  cdd_reader_close(reader);
+  free(bytes);
+  close_while_one_follows(path, &options, &layout, queue);
+}
+
 int main(int count, char** arguments) {
   size_t i, k;
   if (count != 2) return 2;
@@ -265,6 +370,7 @@ int main(int count, char** arguments) {
   use_a_queue(arguments[1]);
   append_through_a_queue(arguments[1]);
   follow_a_store(arguments[1]);
+  follow_through_a_queue(arguments[1]);
   remove(arguments[1]);
   printf("%s, %d failures\n", cdd_version(), failures);
   return failures == 0 ? 0 : 1;

@@ -5,9 +5,11 @@
 #include <sys/eventfd.h>
 #endif
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <climits>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/os/wake.h"
@@ -71,6 +73,15 @@ bool Wake::wait(std::int64_t timeout_ms) const noexcept {
     left = rest.count();
     if (left <= 0) return false;
   }
+}
+
+void wait_any(std::span<Waited> all, std::int64_t timeout_ms) {
+  std::vector<pollfd> polled;
+  polled.reserve(all.size());
+  for (const Waited& one : all) polled.push_back({descriptor(one.handle), POLLIN, 0});
+  const auto step = timeout_ms < 0 ? -1 : static_cast<int>(std::min<std::int64_t>(timeout_ms, INT_MAX));
+  ::poll(polled.data(), static_cast<nfds_t>(polled.size()), step);
+  for (std::size_t i = 0; i < all.size(); ++i) all[i].is_signalled = polled[i].revents != 0;
 }
 
 }  // namespace cdd

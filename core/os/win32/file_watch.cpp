@@ -25,7 +25,7 @@ FileWatch::~FileWatch() {
 }
 
 void FileWatch::clear() noexcept {
-  step_ms_ = 1;
+  step_ms_ = steps_.first_ms;
   if (handle_ != -1) ::FindNextChangeNotification(reinterpret_cast<HANDLE>(handle_));
 }
 

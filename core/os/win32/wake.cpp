@@ -1,5 +1,7 @@
 #include <windows.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 
 #include "core/base/error.h"
@@ -31,6 +33,26 @@ bool Wake::wait(std::int64_t timeout_ms) const noexcept {
     if (timeout_ms < 0) continue;
     left -= step;
     if (left <= 0) return false;
+  }
+}
+
+void wait_any(std::span<Waited> all, std::int64_t timeout_ms) {
+  std::array<HANDLE, MAXIMUM_WAIT_OBJECTS> handles;
+  DWORD count = 0;
+  for (const Waited& one : all) {
+    if (one.handle != -1 && count < handles.size()) handles[count++] = event(one.handle);
+  }
+  const DWORD step =
+      timeout_ms < 0 ? INFINITE : static_cast<DWORD>(std::min<std::int64_t>(timeout_ms, 0x7fffffff));
+  if (count == 0) {
+    ::Sleep(step);
+  } else {
+    ::WaitForMultipleObjects(count, handles.data(), FALSE, step);
+  }
+  DWORD at = 0;
+  for (Waited& one : all) {
+    one.is_signalled =
+        one.handle != -1 && at < count && ::WaitForSingleObject(handles[at++], 0) == WAIT_OBJECT_0;
   }
 }
 
