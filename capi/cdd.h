@@ -194,9 +194,9 @@ CDD_API cdd_status cdd_queue_read(cdd_queue* queue, const cdd_reader* reader, ui
 CDD_API cdd_status cdd_queue_read_windows(cdd_queue* queue, const cdd_reader* reader, const uint64_t* starts,
                                           size_t windows, uint64_t rows, const cdd_cells* cells, void* out,
                                           size_t out_bytes, void* user, uint64_t* ticket, cdd_error* error);
-/* cdd_follow, for any number of readers at once: they take none of the threads that read. It ends with CDD_OK,
- * and cdd_reader_rows says how many rows there are; with CDD_TIMED_OUT; or with what went wrong. Cancelled, it
- * always ends with CDD_CANCELLED. */
+/* cdd_follow, for any number of readers at once: they take none of the threads that read. It ends with
+ * CDD_OK, and cdd_reader_rows says how many rows there are; with CDD_TIMED_OUT; or with what went wrong.
+ * Cancelled, it always ends with CDD_CANCELLED. */
 CDD_API cdd_status cdd_queue_follow(cdd_queue* queue, cdd_reader* reader, uint64_t seen, int64_t timeout_ms,
                                     void* user, uint64_t* ticket, cdd_error* error);
 /* Appends and flushes of a writer run in the order of the calls. */

@@ -10,7 +10,7 @@
 
 struct cdd_reader {
   std::shared_ptr<cdd::Reader> core;
-  std::string path;  // empty for memory
+  std::string path;                                                             // empty for memory
   std::shared_ptr<cdd::WarmChunks> warm = std::make_shared<cdd::WarmChunks>();  // of reads through queues
 };
 

@@ -144,8 +144,8 @@ cdd_status cdd_queue_follow(cdd_queue* queue, cdd_reader* reader, uint64_t seen,
   return guarded(error, [&] {
     need(queue, "queue");
     need(reader, "reader");
-    const std::uint64_t number = queue->followers->follow(
-        std::make_unique<UserRequest>(user), reader->core, reader->path, seen, timeout_ms);
+    const std::uint64_t number = queue->followers->follow(std::make_unique<UserRequest>(user), reader->core,
+                                                          reader->path, seen, timeout_ms);
     if (ticket != nullptr) *ticket = number;
   });
 }

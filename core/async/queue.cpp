@@ -112,9 +112,7 @@ std::uint64_t Queue::submit(std::unique_ptr<Request> request, Strand* strand) {
   return ticket;
 }
 
-std::uint64_t Queue::expect(std::unique_ptr<Request> request) {
-  return add(std::move(request), true);
-}
+std::uint64_t Queue::expect(std::unique_ptr<Request> request) { return add(std::move(request), true); }
 
 // With the lock held, which signals as well: afterwards the queue may be gone.
 void Queue::move_to_done(Entries::iterator at) noexcept {

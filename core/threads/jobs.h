@@ -89,8 +89,9 @@ class Jobs {
   // submitted.
   bool take_back(Job& job) noexcept;
 
-  // The job that would begin next, which is then its taker's to run at once, in a thread of these; null unless
-  // it is of this batch and of no strand. For jobs so short that handing over their results costs more.
+  // The job that would begin next, which is then its taker's to run at once, in a thread of these; null
+  // unless it is of this batch and of no strand. For jobs so short that handing over their results costs
+  // more.
   Job* take_next(const void* batch) noexcept;
 
   // Returns when no job of the strand waits or runs. Not to be called from one of them.

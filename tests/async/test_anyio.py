@@ -1,6 +1,7 @@
-"""Awaited calls under anyio, on both of its loops: what they give, and its cancel scopes, which cancel again and again."""
+"""Awaited calls under anyio, on both of its loops, and its cancel scopes, which cancel again and again."""
 
 from collections.abc import Callable, Coroutine
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,9 @@ def test_there_and_back(run: Run, tmp_path: Path) -> None:
                     group.start_soon(one, start)
             for start in starts:
                 np.testing.assert_array_equal(found[start], ARRAY[start : start + 1000])
-            np.testing.assert_array_equal(await r.aread_windows([5, 9000], 64), [ARRAY[5:69], ARRAY[9000:9064]])
+            np.testing.assert_array_equal(
+                await r.aread_windows([5, 9000], 64), [ARRAY[5:69], ARRAY[9000:9064]]
+            )
             await r.averify()
             with pytest.raises(IndexError):
                 await r.aread(ROWS, ROWS + 1)
@@ -81,7 +84,7 @@ def test_cancel_scopes(run: Run, path: Path) -> None:
 
 
 def test_a_group_that_fails_ends_its_reads(run: Run, path: Path) -> None:
-    class Wrong(Exception):
+    class WrongError(Exception):
         pass
 
     async def main() -> None:
@@ -95,14 +98,14 @@ def test_a_group_that_fails_ends_its_reads(run: Run, path: Path) -> None:
                     out[:] = 7
 
             async def fail() -> None:
-                raise Wrong
+                raise WrongError
 
             with pytest.raises(BaseExceptionGroup) as caught:
                 async with anyio.create_task_group() as group:
                     for out in outs:
                         group.start_soon(read, out)
                     group.start_soon(fail)
-            assert caught.group_contains(Wrong)
+            assert caught.group_contains(WrongError)
             await anyio.sleep(0.02)
             assert all((out == 7).all() or (out == 0).all() for out in outs)
 
@@ -118,8 +121,8 @@ def test_following(run: Run, tmp_path: Path) -> None:
             seen: list[int] = []
 
             async def follow() -> None:
-                async with cdd.aopen(path) as r:
-                    async for rows in r.afollow(start=0):
+                async with cdd.aopen(path) as r, aclosing(r.afollow(start=0)) as steps:
+                    async for rows in steps:
                         seen.extend(rows.tolist())
                         if len(seen) == 110:
                             return
@@ -133,8 +136,8 @@ def test_following(run: Run, tmp_path: Path) -> None:
                         await anyio.sleep(0.002)
             assert seen == list(range(110))
             with anyio.move_on_after(0.05) as scope:
-                async with cdd.aopen(path) as r:
-                    async for _ in r.afollow():
+                async with cdd.aopen(path) as r, aclosing(r.afollow()) as steps:
+                    async for _ in steps:
                         raise AssertionError("no row came")
             assert scope.cancelled_caught
 

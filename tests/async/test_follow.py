@@ -195,8 +195,8 @@ def test_afollow_can_be_cancelled(path: Path) -> None:
 
 
 def test_an_idle_follower_looks_less_and_less_often(path: Path) -> None:
-    """Steps double while nothing happens, and begin anew with an event: from 1 to 250 ms, from 32 ms to 2 s where
-    events are sure to come."""
+    """Steps double while nothing happens, and begin anew with an event: from 1 to 250 ms, from 32 ms to 2 s
+    where events are sure to come."""
 
     async def main() -> None:
         watch = _cdd.Watch(str(path))

@@ -330,7 +330,8 @@ static void follow_through_a_queue(const char* path) {
     ended[i] = -1;
     CHECK(cdd_queue_follow(queue, reader, i < 30 ? 10 : 1000, -1, &ended[i], &tickets[i], &error) == CDD_OK);
   }
-  CHECK(cdd_queue_read(queue, reader, 0, 10, NULL, out, 10 * sizeof rows[0], &ended[0], NULL, &error) == CDD_OK);
+  CHECK(cdd_queue_read(queue, reader, 0, 10, NULL, out, 10 * sizeof rows[0], &ended[0], NULL, &error) ==
+        CDD_OK);
   ended[0] = -1;
   take_all(queue, 1);
   CHECK(ended[0] == CDD_OK && memcmp(out, rows, 10 * sizeof rows[0]) == 0);

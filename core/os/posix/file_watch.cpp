@@ -21,8 +21,8 @@ namespace cdd {
 #if defined(__linux__)
 namespace {
 
-// Whether every write to the file, whoever does it, is this kernel's and raises an event: of local file systems
-// that is known, of others (network, FUSE, overlays) it is not.
+// Whether every write to the file, whoever does it, is this kernel's and raises an event: of local file
+// systems that is known, of others (network, FUSE, overlays) it is not.
 bool tells_of_all(const std::string& path) {
   constexpr std::uint32_t kXfs = 0x58465342, kZfs = 0x2fc12fc1, kBcachefs = 0xca451a4e;
   struct statfs found {};
