@@ -63,6 +63,7 @@ class VerifyReport:
 
     @property
     def ok(self) -> bool:
+        """Whether no chunk is bad and none hidden."""
         return not self.bad and not self.hidden
 
     def __str__(self) -> str:

@@ -117,6 +117,7 @@ class Reader(AwaitedReader, Opened, ArrayRows):
 
     @property
     def nchunks(self) -> int:
+        """Chunks of the rows that this reader has: see refresh()."""
         return self._core.chunks
 
     @property

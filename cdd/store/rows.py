@@ -64,6 +64,7 @@ class ArrayRows(ComparedByRows, _cdd.Rows, ABC):
 
     @property
     def ndim(self) -> int:
+        """Dimensions of all rows as an array."""
         return 1 + len(self._row_shape)
 
     @property
