@@ -22,7 +22,7 @@ from cdd.migrate.arrays import (
 )
 from cdd.migrate.source import Source
 from cdd.migrate.tables import CsvSource, FeatherSource, ParquetSource
-from cdd.migrate.zarr_arrays import ZarrSource, is_zarr, zarr_attrs, zarr_names
+from cdd.migrate.zarr_arrays import ZarrSource, is_zarr, raised, zarr_attrs, zarr_names
 
 _KINDS = {
     ".npy": "npy", ".npz": "npz", ".h5": "hdf5", ".hdf5": "hdf5", ".he5": "hdf5", ".nc": "hdf5",
@@ -147,7 +147,7 @@ def folder_of_many(path: Path, target: Path, glob: str | None, like: str) -> lis
     target = target.resolve()
     if target == path.resolve():
         raise ValueError(f"{path} is both source and target: stores of a folder go to another one")
-    for at, folders, files in os.walk(path):
+    for at, folders, files in os.walk(path, onerror=raised):
         here = Path(at)
         folders[:] = [name for name in folders if not name.startswith(".")]
         folders[:] = [name for name in folders if (here / name).resolve() != target]

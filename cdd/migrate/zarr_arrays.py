@@ -19,6 +19,11 @@ from cdd.migrate.source import ArraySource, column_kind, digest, need, plain_att
 _METADATA = ("zarr.json", ".zarray", ".zgroup")
 
 
+def raised(error: OSError) -> None:
+    """For os.walk(): a folder that cannot be listed is an error, not left out."""
+    raise error
+
+
 def is_zarr(path: Path) -> bool:
     return path.is_dir() and any((path / name).is_file() for name in _METADATA)
 
@@ -27,13 +32,10 @@ def zarr_names(path: Path) -> list[str]:
     """Every array of a group, by its path in it; "" for an array that lies there itself."""
     if _kind(path) == "array":
         return [""]
-    names = [
-        file.parent.relative_to(path).as_posix()
-        for name in ("zarr.json", ".zarray")
-        for file in path.rglob(name)
-        if _kind(file.parent) == "array"
+    folders = [
+        Path(at) for at, _, files in os.walk(path, onerror=raised) if not {*_METADATA}.isdisjoint(files)
     ]
-    return sorted(set(names))
+    return sorted(folder.relative_to(path).as_posix() for folder in folders if _kind(folder) == "array")
 
 
 def _kind(folder: Path) -> str:

@@ -168,7 +168,7 @@ def test_files_of_days_become_one_dataset(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["hdf5", "npy", "zarr 3", "parquet", "npz, compressed"])
 def test_more_files_than_can_be_open(name: str, tmp_path: Path) -> None:
-    """CDD_MIGRATE_FILES of them, of which the system lets 60 be open."""
+    """CDD_MIGRATE_FILES of them, of which the system lets 50 be open."""
     resource = pytest.importorskip("resource")
     count = FILES if name == "npy" else 80
     folder = tmp_path / "s"
@@ -177,7 +177,8 @@ def test_more_files_than_can_be_open(name: str, tmp_path: Path) -> None:
         FORMATS[name](folder / f"{number:05}", book(3 + number % 5, number))
     path = {"hdf5": "deep/s", "parquet": "s"}.get(name)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (60, hard))
+    others = sum(1 for _ in Path("/dev/fd").iterdir())  # what this process has open already
+    resource.setrlimit(resource.RLIMIT_NOFILE, (others + 50, hard))
     try:
         migrate(folder, tmp_path / "d", into="dataset", path=path, **FREE)
         report = migrate(folder, tmp_path / "t", path=path, **FREE)
@@ -191,6 +192,26 @@ def test_more_files_than_can_be_open(name: str, tmp_path: Path) -> None:
     stores = sorted((tmp_path / "t").rglob("*.cdd"))
     assert len(stores) == count
     assert all(same(cdd.load(path), array) for path, array in zip(stores, wanted, strict=True))
+
+
+@pytest.mark.parametrize("kind", ["npy", "zarr 3"])
+def test_a_folder_that_cannot_be_listed_is_not_left_out(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b"):
+        (tmp_path / "s" / name).mkdir(parents=True)
+        FORMATS[kind](tmp_path / "s" / name, book())
+    scandir = os.scandir
+
+    def refused(path: str) -> Any:
+        if os.fspath(path) == str(tmp_path / "s" / "b"):
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr("os.scandir", refused)
+    with pytest.raises(PermissionError):
+        migrate(tmp_path / "s", tmp_path / "t", **FREE)
+    assert not (tmp_path / "t").exists()
 
 
 def test_a_disk_that_gets_full(tmp_path: Path) -> None:
