@@ -56,6 +56,9 @@ void real_arrays(const std::string& folder) {
   }
 }
 
+// Else a file that another program overwrites while it is mapped, and then restores, may give wrong rows.
+TEST(NumericCodec, IsDecodedFromACopyOfWhatOthersMayChange) { EXPECT_FALSE(kNumericCodec.is_light); }
+
 TEST(NumericCodec, RealSeriesSurvive) { real_arrays("series"); }
 TEST(NumericCodec, RealBooksSurvive) { real_arrays("lob"); }
 
