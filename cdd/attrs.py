@@ -40,7 +40,11 @@ def decoded(user_meta: bytes) -> dict[str, Any]:
 
 
 def _is_unicode(text: str) -> bool:
-    return not any("\ud800" <= character <= "\udfff" for character in text)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _check(value: Any, place: str) -> None:

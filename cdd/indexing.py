@@ -183,8 +183,8 @@ def _distinct(numbers: Array) -> tuple[Numbers, Array]:
         found, places = np.unique(flat, return_inverse=True)
     if len(found):
         first, last = int(found[0]), int(found[-1])
-        step = (last - first) // (len(found) - 1) if len(found) > 1 else 1
-        if last - first + 1 == len(found) or (np.diff(found) == step).all():
+        step, rest = divmod(last - first, len(found) - 1) if len(found) > 1 else (1, 0)
+        if rest == 0 and (step == 1 or (np.diff(found) == step).all()):
             return range(first, last + 1, step), places.reshape(numbers.shape)
     return found, places.reshape(numbers.shape)
 
