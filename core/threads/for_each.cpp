@@ -112,19 +112,58 @@ std::shared_ptr<tbb::task_arena> arena(unsigned threads) {
   return current;
 }
 
-// The same as oneTBB does, with threads that live as long as the call.
-void for_each_in_new_threads(unsigned threads, std::size_t n, const std::function<void(std::size_t)>& work) {
-  std::atomic<std::size_t> next{0};
-  std::mutex mutex;
-  std::exception_ptr first_error;
-  const auto take_some = [&]() noexcept {
+// Calls work(i) for those i that are not beyond a failed one, so that the exception that is thrown in the end
+// is that of the smallest i, whichever thread came first: what a caller is told does not depend on luck.
+class InOrder {
+ public:
+  explicit InOrder(const std::function<void(std::size_t)>& work) : work_(work) {}
+
+  void call(std::size_t i) noexcept {
+    if (i > failed_.load(std::memory_order_relaxed)) return;
     try {
-      for (std::size_t i = next++; i < n; i = next++) work(i);
+      work_(i);
     } catch (...) {
-      next = n;
-      const std::lock_guard lock(mutex);
-      if (!first_error) first_error = std::current_exception();
+      const std::lock_guard lock(mutex_);
+      if (i > failed_.load(std::memory_order_relaxed)) return;
+      failed_.store(i, std::memory_order_relaxed);
+      error_ = std::current_exception();
     }
+  }
+
+  void rethrow() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  const std::function<void(std::size_t)>& work_;
+  std::atomic<std::size_t> failed_{std::size_t(-1)};  // the smallest so far
+  std::mutex mutex_;
+  std::exception_ptr error_;
+};
+
+// False where oneTBB has no memory or no thread, and nothing was begun.
+bool for_each_in_arena(unsigned threads, std::size_t n, InOrder& work) {
+  std::atomic<bool> began{false};
+  try {
+    arena(threads)->execute([&] {
+      tbb::parallel_for(std::size_t{0}, n, [&](std::size_t i) {
+        // Written once: the threads would pass its cache line around for nothing.
+        if (!began.load(std::memory_order_relaxed)) began.store(true, std::memory_order_relaxed);
+        work.call(i);
+      });
+    });
+  } catch (...) {
+    if (began) throw;
+    return false;
+  }
+  return true;
+}
+
+// The same as oneTBB does, with threads that live as long as the call.
+bool for_each_in_new_threads(unsigned threads, std::size_t n, InOrder& work) {
+  std::atomic<std::size_t> next{0};
+  const auto take_some = [&]() noexcept {
+    for (std::size_t i = next++; i < n; i = next++) work.call(i);
   };
   std::vector<std::thread> others;
   try {
@@ -134,7 +173,7 @@ void for_each_in_new_threads(unsigned threads, std::size_t n, const std::functio
   }
   take_some();
   for (std::thread& other : others) other.join();
-  if (first_error) std::rethrow_exception(first_error);
+  return true;
 }
 #endif
 
@@ -165,20 +204,10 @@ void for_each(std::size_t n, const std::function<void(std::size_t)>& work) {
 #if defined(CDD_HAS_TBB)
   const unsigned threads = usable_threads();
   if (n > 1 && threads > 1) {
-    if (!may_use_tbb()) return for_each_in_new_threads(threads, n, work);
-    std::atomic<bool> began{false};
-    try {
-      arena(threads)->execute([&] {
-        tbb::parallel_for(std::size_t{0}, n, [&](std::size_t i) {
-          // Written once: the threads would pass its cache line around for nothing.
-          if (!began.load(std::memory_order_relaxed)) began.store(true, std::memory_order_relaxed);
-          work(i);
-        });
-      });
-      return;
-    } catch (...) {
-      if (began) throw;  // else there is no memory or no thread to be had, and this one does all of it
-    }
+    InOrder in_order(work);
+    if (may_use_tbb() ? for_each_in_arena(threads, n, in_order)
+                      : for_each_in_new_threads(threads, n, in_order))
+      return in_order.rethrow();
   }
 #endif
   for (std::size_t i = 0; i < n; ++i) work(i);

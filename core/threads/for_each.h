@@ -27,8 +27,8 @@ bool understands_environment() noexcept;
 bool has_threads() noexcept;
 
 // Calls work(i) once for each i in [0, n), in any order and at the same time, and returns when all are done.
-// The first exception is thrown again; some calls may then not have been made. `work` may itself call
-// for_each.
+// Of exceptions the one of the smallest i is thrown again, which says the same for any number of threads;
+// calls of greater i may then not have been made. `work` may itself call for_each.
 void for_each(std::size_t n, const std::function<void(std::size_t)>& work);
 
 }  // namespace cdd

@@ -42,5 +42,27 @@ TEST(ForEach, AThreadThatWorksAloneUsesNoOthersAndOthersStillDo) {
   set_threads(0);
 }
 
+// Whoever fails last: the small ones here take longer.
+TEST(ForEach, ThrowsTheErrorOfTheSmallestPieceForAnyNumberOfThreads) {
+  for (const unsigned n : {1U, 2U, 4U, 7U}) {
+    set_threads(n);
+    for (int turn = 0; turn < 20; ++turn) {
+      std::atomic<unsigned> lower{0};
+      try {
+        for_each(64, [&](std::size_t i) {
+          if (i < 40) std::this_thread::sleep_for(std::chrono::microseconds(20 * (40 - i)));
+          if (i < 11) ++lower;
+          if (i >= 11 && i % 3 == 2) throw static_cast<int>(i);
+        });
+        ADD_FAILURE() << "nothing was thrown";
+      } catch (const int piece) {
+        EXPECT_EQ(piece, 11) << n << " threads";
+      }
+      EXPECT_EQ(lower, 11U);
+    }
+  }
+  set_threads(0);
+}
+
 }  // namespace
 }  // namespace cdd::test
