@@ -58,7 +58,7 @@ CMAKE_MIN = (3, 25)
 WHEEL_LIBRARIES = ["libzstd-dev", "liblz4-dev", "librust-blake3-dev", "libxxhash-dev", "libtbb-dev"]
 LIBRARIES = [*WHEEL_LIBRARIES, "libgtest-dev", "zlib1g-dev"]  # the last are the tests' own
 BENCHMARKS = ("all", "csv", "dataset", "ecosystem", "gather", "kernels", "keys", "logical", "long", "read")
-BENCHMARKS += ("async", "size", "tiles", "write")
+BENCHMARKS += ("async", "size", "tiles", "windows", "write")
 
 # ---------------------------------------------------------------- small things
 

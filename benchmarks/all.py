@@ -18,6 +18,7 @@ import long
 import plots
 import read
 import size
+import windows
 import write
 from arrays import ROOT
 from report import machine, table
@@ -26,6 +27,7 @@ KERNELS = ROOT / "build/bench/kernels"
 QUICK = {
     "read": ("--reads", "50", "--rounds", "1"),
     "write": ("--mb", "4", "--rounds", "1"),
+    "windows": ("--reads", "50", "--rounds", "1"),
     "gather": ("--reads", "128", "--rounds", "1"),
     "size": ("--rows", "2000"),
     "long": ("--reads", "500"),
@@ -38,6 +40,7 @@ def run_all(out: Path, gib: float, quick: bool) -> None:
     more = QUICK if quick else FULL
     for name, arguments in {
         "read": ["--peers"],
+        "windows": [],
         "write": [],
         "gather": [],
         "size": [],
@@ -66,6 +69,7 @@ def kernel_table(figures: dict[str, dict[str, float]]) -> str:
 
 SECTIONS = (
     ("read", "Reading, beside other stores", read.summary),
+    ("windows", "Windows of 16, 64 and 256 rows, beside copyto alone", windows.summary),
     ("gather", "Many windows, single rows, checks", gather.summary),
     ("long", "Far beyond the caches", long.summary),
     ("size", "Stored bytes", size.summary),

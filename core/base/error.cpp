@@ -92,13 +92,14 @@ Error::Error(int os_errno, const std::string& path, const char* what)
       text_without_path_(failure_text(what, "the file", os_errno)),
       path_(path) {}
 
-void Error::at(const Place& place) {
+void Error::at(const Place& place, const std::string& file) {
   if (place_.kind != Place::Kind::Nowhere) return;
   place_ = place;
   const std::string before = place_text(place);
-  place_bytes_ = before.size();
-  text_.insert(0, before);
   text_without_path_.insert(0, before);
+  const std::string name = file.empty() || code_ == ErrorCode::Io ? "" : file + ": ";
+  place_bytes_ = name.size() + before.size();
+  text_.insert(0, name + before);
 }
 
 void fail(ErrorCode code, const char* format, ...) {

@@ -58,9 +58,10 @@ class Error : public std::exception {
   // The text without what at() put before it.
   const char* text_without_place() const noexcept { return text_.c_str() + place_bytes_; }
 
-  // Names the place that the error belongs to, and puts one with a number before the text, "chunk 17 at
-  // 0x4a10: ". An error that has a place keeps it.
-  void at(const Place& place);
+  // Names the place that the error belongs to, and puts one with a number before the text, behind the file's
+  // name where one is given: "book.cdd: chunk 17 at 0x4a10: ". An error that has a place keeps it, and one of
+  // Io names its file itself.
+  void at(const Place& place, const std::string& file = {});
 
  private:
   ErrorCode code_;

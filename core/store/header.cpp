@@ -83,7 +83,7 @@ Header read_parts(const Storage& storage) {
   const char* const name = storage.name().c_str();
   const Bytes start = storage.copy_at(0, kMetadataAt, scratch<HeaderBytes>());
   if (start.empty()) {
-    fail(ErrorCode::Truncated, "%s has 0 bytes, which is no store: mode \"a\" makes it one", name);
+    fail(ErrorCode::Truncated, "%s has 0 bytes, which is no store: mode \"a\" makes a file one", name);
   }
   if (start.size() < kMetadataAt) {
     fail(ErrorCode::Truncated, "%s: %zu bytes are too few for a cdd file", name, start.size());

@@ -154,8 +154,8 @@ Bytes Reader::read_record(const ChunkEntry& entry) const {
     fail(ErrorCode::Checksum, "its index slot is damaged, so it cannot be found");
   }
   if (!ends_within_file(entry.offset + entry.size)) {
-    fail(ErrorCode::Truncated, "%u stored bytes at 0x%llx exceed the file's %llu", entry.size,
-         ull{entry.offset}, ull{storage_->size()});
+    fail(ErrorCode::Truncated, "its %u stored bytes end at 0x%llx, the file at 0x%llx", entry.size,
+         ull{entry.offset + entry.size}, ull{storage_->size()});
   }
   check_addressable(0, entry.size);
   // The padding counts: a map that is cut off right behind the record does not have it.
@@ -207,7 +207,7 @@ Reader::OpenChunk Reader::open_chunk(std::uint64_t chunk) const {
     check_rows(open.rows.count);
     check_addressable(open.rows.count * layout().row_bytes(), entry.size);
   } catch (Error& error) {
-    error.at(place_of(chunk, entry.is_damaged() ? Place::kNone : entry.offset));
+    error.at(place_of(chunk, entry.is_damaged() ? Place::kNone : entry.offset), storage_->name());
     throw;
   }
   return open;
@@ -228,8 +228,8 @@ void Reader::own_record(OpenChunk& open, bool at_any_cost) const {
 Reader::OpenChunk Reader::open_chunk_with(std::uint64_t chunk, std::uint64_t row) const {
   const OpenChunk open = open_chunk(chunk);
   if (row < open.rows.first) {
-    fail(ErrorCode::Checksum, "rows %llu to %llu are lost: the index slot before chunk %llu is damaged",
-         ull{row}, ull{open.rows.first}, ull{chunk});
+    fail(ErrorCode::Checksum, "%s: rows %llu to %llu are lost: the index slot before chunk %llu is damaged",
+         storage_->name().c_str(), ull{row}, ull{open.rows.first}, ull{chunk});
   }
   return open;
 }
@@ -247,7 +247,7 @@ void Reader::decode(const OpenChunk& chunk, RowRange range, const Cells* cells, 
     decode_chunk_rows(layout_, chunk.record, {header_.metadata.check_salt(), chunk.number}, verify,
                       static_cast<std::uint32_t>(chunk.rows.count), range, out, cells);
   } catch (Error& error) {
-    error.at(place_of(chunk.number, chunk.offset));
+    error.at(place_of(chunk.number, chunk.offset), storage_->name());
     throw;
   }
 }
@@ -328,7 +328,7 @@ std::vector<Error> Reader::verify_chunks(std::uint64_t first, std::uint64_t coun
     try {
       verify_chunk(first + i);
     } catch (Error& error) {
-      error.at(place_of(first + i, Place::kNone));
+      error.at(place_of(first + i, Place::kNone), storage_->name());
       const std::lock_guard lock(mutex);
       errors.push_back(error);
     }

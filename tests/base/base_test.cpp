@@ -32,6 +32,16 @@ TEST(Error, ThePlaceStandsBeforeTheTextAndTheFirstOneStays) {
   EXPECT_EQ(error.place().kind, Place::Kind::Chunk);
   EXPECT_EQ(error.place().number, 17u);
 
+  Error named(ErrorCode::Checksum, "no match");
+  named.at({Place::Kind::Chunk, 17, Place::kNone, 0x4a10}, "a.cdd");
+  EXPECT_STREQ(named.what(), "a.cdd: chunk 17 at 0x4a10: no match");
+  EXPECT_STREQ(named.text_without_place(), "no match");
+
+  Error named_already(5, "a.cdd", "cannot read %s");
+  const std::string before = named_already.what();
+  named_already.at({Place::Kind::Chunk, 17}, "a.cdd");
+  EXPECT_EQ(named_already.what(), "chunk 17: " + before);
+
   Error field(ErrorCode::Corrupt, "no quote");
   field.at({Place::Kind::Row, 5, 2});
   EXPECT_STREQ(field.what(), "row 5, field 2: no quote");

@@ -61,7 +61,7 @@ def test_what_is_no_store(tmp_path: Path, mmap: bool | None) -> None:
         cdd.open(other, mmap=mmap)
     other.write_bytes(b"")
     with pytest.raises(
-        cdd.TruncatedError, match=r'other\.cdd has 0 bytes, which is no store: mode "a" makes it one$'
+        cdd.TruncatedError, match=r'other\.cdd has 0 bytes, which is no store: mode "a" makes a file one$'
     ):
         cdd.open(other, mmap=mmap)
     assert other.read_bytes() == b""
