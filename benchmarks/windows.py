@@ -1,8 +1,8 @@
-"""Windows of several lengths beside a copy from a map of the raw array, these two in turns and no other store.
+"""Windows of several lengths beside a copy from a map of the raw array, these two in turns.
 
     python3 dev.py bench windows [--reads 2000] [--rounds 9] [--only NAME] [--dense]
 
-Other stores that are read in between empty the branch predictors and caches that a loop of windows has filled;
+Other stores that are read in between empty the branch predictors and caches that a loop of windows fills:
 `bench --peers` has that, this has what a training loop does.
 """
 
