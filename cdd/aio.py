@@ -108,47 +108,85 @@ async def done(submit: Submit) -> Any:
         raise
 
 
+class _TrioQueue:
+    """The queue of one run of trio, which lets one task at a time wait for a descriptor: the task that waits
+    there takes what has ended for all of them, and leaves its place to another when its own has."""
+
+    def __init__(self) -> None:
+        self.core = _cdd.Queue()
+        self.is_watched = False
+        self.parked: set[_Outcome] = set()
+
+    async def wait_for(self, outcome: "_Outcome") -> None:
+        trio = sys.modules["trio"]
+        while not outcome.done():
+            if self.is_watched:
+                outcome.event = trio.Event()
+                self.parked.add(outcome)
+                try:
+                    await outcome.event.wait()
+                finally:
+                    self.parked.discard(outcome)
+                continue
+            self.is_watched = True
+            try:
+                while not outcome.done():
+                    await trio.lowlevel.wait_readable(self.core.fileno())
+                    self.core.resolve()
+            finally:
+                self.is_watched = False
+                self._hand_over()
+
+    def _hand_over(self) -> None:
+        for other in self.parked:
+            if not other.done():
+                other.wake()
+                return
+
+
 class _Outcome:
     """As much of a future as a queue needs."""
 
     def __init__(self) -> None:
         self.value: Any = None
         self.error: BaseException | None = None
+        self.event: Any = None  # what its task sleeps on, where another one watches the queue
         self._done = False
 
     def done(self) -> bool:
         return self._done
 
+    def wake(self) -> None:
+        if self.event is not None:
+            self.event.set()
+
     def set_result(self, value: Any) -> None:
         self.value, self._done = value, True
+        self.wake()
 
     def set_exception(self, error: BaseException) -> None:
         self.error, self._done = error, True
+        self.wake()
 
 
-_idle_queues: list[_cdd.Queue] = []  # trio lets one task at a time wait for a descriptor: a queue for each
+_trio_queues: "weakref.WeakKeyDictionary[Any, _TrioQueue]" = weakref.WeakKeyDictionary()  # by trio's tokens
 
 
 async def _done_in_trio(submit: Submit) -> Any:
     trio = sys.modules["trio"]
-    queue = _idle_queues.pop() if _idle_queues else _cdd.Queue()
+    token = trio.lowlevel.current_trio_token()
+    queue = _trio_queues.get(token)
+    if queue is None:
+        queue = _trio_queues[token] = _TrioQueue()
     outcome = _Outcome()
-    ticket = submit(queue, outcome)
-
-    async def wait() -> None:
-        while not outcome.done():
-            await trio.lowlevel.wait_readable(queue.fileno())
-            queue.resolve()
-
+    ticket = submit(queue.core, outcome)
     try:
-        await wait()
-    except trio.Cancelled:
-        queue.cancel(ticket)
+        await queue.wait_for(outcome)
+    except (trio.Cancelled, KeyboardInterrupt):
+        queue.core.cancel(ticket)
         with trio.CancelScope(shield=True):
-            await wait()
+            await queue.wait_for(outcome)
         raise
-    finally:
-        _idle_queues.append(queue)
     if outcome.error is not None:
         raise outcome.error
     return outcome.value

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <condition_variable>
 #include <iterator>
+#include <mutex>
 #include <utility>
 
 #include "core/base/error.h"
@@ -52,15 +54,24 @@ struct Queue::Entry final : Job {
   const bool is_expected;
 };
 
+// What a forked child leaves as it is: a thread of the parent's may have been changing it.
+struct Queue::State {
+  std::mutex mutex;
+  std::condition_variable none_runs;
+  std::uint64_t last_ticket = 0;
+  std::uint64_t wakes = 0;
+  Entries under_way;
+  std::vector<std::unique_ptr<Request>> done;
+};
+
 Queue::Queue(std::size_t most_requests, std::function<void()> wake)
-    : most_requests_(most_requests), on_wake_(std::move(wake)) {
-  done_.reserve(64);
+    : most_requests_(most_requests), on_wake_(std::move(wake)), state_(std::make_unique<State>()) {
+  state_->done.reserve(64);
 }
 
-// What a child inherits is the parent's to finish: its entries are left as they are.
 Queue::~Queue() {
   finish();
-  for (auto& [ticket, entry] : under_way_) static_cast<void>(entry.release());
+  if (process_ != process_id()) static_cast<void>(state_.release());
 }
 
 bool Queue::take_back(Entry& entry) noexcept {
@@ -71,13 +82,13 @@ bool Queue::take_back(Entry& entry) noexcept {
 
 void Queue::finish() noexcept {
   if (process_ != process_id()) return;
-  std::unique_lock lock(mutex_);
-  for (auto at = under_way_.begin(); at != under_way_.end();) {
+  std::unique_lock lock(state_->mutex);
+  for (auto at = state_->under_way.begin(); at != state_->under_way.end();) {
     const auto next = std::next(at);
     if (take_back(*at->second)) move_to_done(at);
     at = next;
   }
-  none_runs_.wait(lock, [&] { return under_way_.empty(); });
+  state_->none_runs.wait(lock, [&] { return state_->under_way.empty(); });
 }
 
 void Queue::check_process() const {
@@ -88,17 +99,17 @@ void Queue::check_process() const {
 
 std::uint64_t Queue::add(std::unique_ptr<Request> request, bool is_expected, Entry** added) {
   check_process();
-  const std::lock_guard lock(mutex_);
-  if (under_way_.size() + done_.size() >= most_requests_) {
+  const std::lock_guard lock(state_->mutex);
+  if (state_->under_way.size() + state_->done.size() >= most_requests_) {
     fail(ErrorCode::Limit, "the queue is full: %zu requests are under way or wait to be taken",
          most_requests_);
   }
-  done_.reserve(under_way_.size() + done_.size() + 1);  // so that an end needs no memory
-  request->ticket_ = ++last_ticket_;
+  state_->done.reserve(state_->under_way.size() + state_->done.size() + 1);  // so that an end needs no memory
+  request->ticket_ = ++state_->last_ticket;
   auto entry = std::make_unique<Entry>(*this, std::move(request), is_expected);
   if (added != nullptr) *added = entry.get();
-  under_way_.emplace(last_ticket_, std::move(entry));
-  return last_ticket_;
+  state_->under_way.emplace(state_->last_ticket, std::move(entry));
+  return state_->last_ticket;
 }
 
 std::uint64_t Queue::submit(std::unique_ptr<Request> request, Strand* strand) {
@@ -116,26 +127,26 @@ std::uint64_t Queue::expect(std::unique_ptr<Request> request) { return add(std::
 
 // With the lock held, which signals as well: afterwards the queue may be gone.
 void Queue::move_to_done(Entries::iterator at) noexcept {
-  const bool was_empty = done_.empty();
-  done_.push_back(std::move(at->second->request));
-  under_way_.erase(at);
+  const bool was_empty = state_->done.empty();
+  state_->done.push_back(std::move(at->second->request));
+  state_->under_way.erase(at);
   if (was_empty) {
-    ++wakes_;
+    ++state_->wakes;
     wake_.signal();
     if (on_wake_) on_wake_();
   }
-  if (under_way_.empty()) none_runs_.notify_all();
+  if (state_->under_way.empty()) state_->none_runs.notify_all();
 }
 
 void Queue::ended(std::span<Entry* const> entries) noexcept {
-  const std::lock_guard lock(mutex_);
-  for (Entry* const entry : entries) move_to_done(under_way_.find(entry->request->ticket()));
+  const std::lock_guard lock(state_->mutex);
+  for (Entry* const entry : entries) move_to_done(state_->under_way.find(entry->request->ticket()));
 }
 
 bool Queue::end(std::uint64_t ticket, std::exception_ptr error) noexcept {
-  const std::lock_guard lock(mutex_);
-  const auto at = under_way_.find(ticket);
-  if (at == under_way_.end()) return false;
+  const std::lock_guard lock(state_->mutex);
+  const auto at = state_->under_way.find(ticket);
+  if (at == state_->under_way.end()) return false;
   at->second->request->error_ = std::move(error);
   move_to_done(at);
   return true;
@@ -143,9 +154,9 @@ bool Queue::end(std::uint64_t ticket, std::exception_ptr error) noexcept {
 
 bool Queue::cancel(std::uint64_t ticket) {
   check_process();
-  const std::lock_guard lock(mutex_);
-  const auto at = under_way_.find(ticket);
-  if (at == under_way_.end() || !take_back(*at->second)) return false;
+  const std::lock_guard lock(state_->mutex);
+  const auto at = state_->under_way.find(ticket);
+  if (at == state_->under_way.end() || !take_back(*at->second)) return false;
   move_to_done(at);
   return true;
 }
@@ -154,23 +165,25 @@ std::vector<std::unique_ptr<Request>> Queue::take(std::size_t at_most, std::int6
   check_process();
   std::vector<std::unique_ptr<Request>> taken;
   if (at_most == 0 || (timeout_ms != 0 && !wake_.wait(timeout_ms))) return taken;
-  const std::lock_guard lock(mutex_);
-  const std::size_t count = std::min(at_most, done_.size());
-  const auto end = done_.begin() + static_cast<std::ptrdiff_t>(count);
-  taken.assign(std::make_move_iterator(done_.begin()), std::make_move_iterator(end));
-  done_.erase(done_.begin(), end);
-  if (done_.empty()) wake_.clear();
+  const std::lock_guard lock(state_->mutex);
+  const std::size_t count = std::min(at_most, state_->done.size());
+  const auto end = state_->done.begin() + static_cast<std::ptrdiff_t>(count);
+  taken.assign(std::make_move_iterator(state_->done.begin()), std::make_move_iterator(end));
+  state_->done.erase(state_->done.begin(), end);
+  if (state_->done.empty()) wake_.clear();
   return taken;
 }
 
 std::size_t Queue::size() const noexcept {
-  const std::lock_guard lock(mutex_);
-  return under_way_.size() + done_.size();
+  if (process_ != process_id()) return 0;
+  const std::lock_guard lock(state_->mutex);
+  return state_->under_way.size() + state_->done.size();
 }
 
 std::uint64_t Queue::wakes() const noexcept {
-  const std::lock_guard lock(mutex_);
-  return wakes_;
+  if (process_ != process_id()) return 0;
+  const std::lock_guard lock(state_->mutex);
+  return state_->wakes;
 }
 
 }  // namespace cdd

@@ -5,13 +5,11 @@
 // a request signals once, however many follow. So many requests cost one wake-up.
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -58,7 +56,7 @@ class Queue {
 
   // `wake` is called besides, in whichever thread ends a request: it may do no more than signal.
   explicit Queue(std::size_t most_requests = kMostRequests, std::function<void()> wake = {});
-  ~Queue();  // finish(), and lets go of everything
+  ~Queue();  // finish(), and lets go of everything; in a forked child of its handle alone
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
 
@@ -90,14 +88,15 @@ class Queue {
   // Readable while something is to be taken; on Windows an event.
   std::intptr_t handle() const noexcept { return wake_.handle(); }
 
-  // Under way or waiting to be taken.
+  // Under way or waiting to be taken; 0 in a forked child.
   std::size_t size() const noexcept;
 
-  // Signals that an empty queue got something: wake-ups of a loop, for tests.
+  // Signals that an empty queue got something: wake-ups of a loop, for tests. 0 in a forked child.
   std::uint64_t wakes() const noexcept;
 
  private:
   struct Entry;
+  struct State;
   using Entries = std::unordered_map<std::uint64_t, std::unique_ptr<Entry>>;
   std::uint64_t add(std::unique_ptr<Request> request, bool is_expected, Entry** added = nullptr);
   bool take_back(Entry& entry) noexcept;
@@ -109,12 +108,7 @@ class Queue {
   const std::function<void()> on_wake_;
   const std::uint64_t process_ = process_id();
   Wake wake_;
-  mutable std::mutex mutex_;
-  std::condition_variable none_runs_;
-  std::uint64_t last_ticket_ = 0;
-  std::uint64_t wakes_ = 0;
-  Entries under_way_;
-  std::vector<std::unique_ptr<Request>> done_;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace cdd
