@@ -17,9 +17,14 @@ from typing import Any, Literal
 
 from cdd import arguments
 from cdd.arguments import shown
-from cdd.migrate import many, running
+from cdd.migrate import many, removing, running
 from cdd.migrate.arrays import ObjectSource
-from cdd.migrate.errors import MissingChunksError, NotTheSameError, SourceChangedError
+from cdd.migrate.errors import (
+    MissingChunksError,
+    NotTheSameError,
+    SourceChangedError,
+    WorkerDiedError,
+)
 from cdd.migrate.finding import KINDS, Spec, folder_of_many, kind_of, specs_of, split, suffix_of
 from cdd.migrate.many import Job
 from cdd.migrate.running import Done, How
@@ -32,6 +37,7 @@ __all__ = [
     "NotTheSameError",
     "Report",
     "SourceChangedError",
+    "WorkerDiedError",
     "migrate",
 ]
 
@@ -126,7 +132,7 @@ def migrate(
     migration made; TypeError and ValueError, with the array's or column's name, for strings, objects,
     structured dtypes, nulls and lists of different lengths; OSError (ENOSPC) when the disk is full or
     min_free is reached, after which the same call goes on. Of many sources those that fail are in
-    report.failed.
+    report.failed, with the names of their exceptions; WorkerDiedError where a process of workers= was killed.
     """
     if into not in ("stores", "dataset"):
         raise ValueError(f'into is "stores" or "dataset", not {shown(into)}')
@@ -135,6 +141,8 @@ def migrate(
     arguments.size("slab_bytes", slab_bytes, 1, 1 << 40)
     arguments.size("workers", workers, 1, 1024)
     free_bytes(min_free, Path())
+    if workers > 1:
+        running.refuse_unguarded()
     how = How(missing, slab_bytes, verify, 1, min_free)
     if delete_source and not verify:
         raise ValueError("delete_source=True needs verify=True: only what was compared is removed")
@@ -143,13 +151,25 @@ def migrate(
         if delete_source:
             raise ValueError("delete_source=True is for files: the array is open")
         return _one_open(source, to, into == "dataset", how, open_options, progress)
-    root, inner = split(os.fsdecode(source), path)
-    if delete_source and inner is not None:
-        raise ValueError(f"delete_source=True is for all of a source: {inner!r} is a part of {root}")
-    jobs = _jobs(root, inner, to, into == "dataset", like, glob, dtype, row_shape, open_options)
+    given = Path(os.fsdecode(source))
+    removed = None if dry_run else removing.go_on(given, to, delete_source)
+    if removed is not None:
+        return _report([removed], verify, 1, {})
+    try:
+        root, inner = split(os.fsdecode(source), path)
+        if delete_source and inner is not None:
+            raise ValueError(f"delete_source=True is for all of a source: {inner!r} is a part of {root}")
+        jobs = _jobs(root, inner, to, into == "dataset", like, glob, dtype, row_shape, open_options)
+    except FileNotFoundError:
+        gone = removing.removed_before(given, many.Journal(to), ()) if delete_source else []
+        if not gone:
+            raise
+        return _report(gone, verify, len(gone), {})
     if dry_run:
         return _looked_at(jobs)
-    return _run(jobs, to, how, workers, client, delete_source, progress)
+    if len(jobs) == 1 and not many.Journal.is_at(to):
+        return _run_one(jobs[0], root, to, how, workers, client, delete_source, progress)
+    return _run_many(jobs, root, to, how, workers, client, delete_source, progress)
 
 
 def _one_open(
@@ -252,8 +272,9 @@ def _looked_at(jobs: Sequence[Job]) -> Report:
 # ------------------------------------------------------------ doing it
 
 
-def _run(
-    jobs: list[Job],
+def _run_one(
+    job: Job,
+    root: Path,
     to: Path,
     how: How,
     workers: int,
@@ -261,24 +282,22 @@ def _run(
     delete_source: bool,
     progress: Progress | None,
 ) -> Report:
-    if len(jobs) == 1:
-        how = How(how.missing, how.slab_bytes, how.verify, workers, how.min_free)
-        job = jobs[0]
-        if client is not None:
-            (outcome,) = [result for _, result in many.by_dask(client, jobs, how)]
-            if isinstance(outcome, BaseException):
-                raise outcome
-            done = outcome
-        else:
-            done = many.do(job, how, _teller(progress, many.raw_bytes(job) if progress else 0))
-        if delete_source:
-            many.remove(job.roots)
-        return _report([done], how.verify, int(done.resumed_at > 0), {})
-    return _run_many(jobs, to, how, workers, client, delete_source, progress)
+    how = How(how.missing, how.slab_bytes, how.verify, workers, how.min_free)
+    if client is not None:
+        (outcome,) = [result for _, result in many.by_dask(client, [job], how)]
+        if isinstance(outcome, BaseException):
+            raise outcome
+        done = outcome
+    else:
+        done = many.do(job, how, _teller(progress, many.raw_bytes(job) if progress else 0))
+    if delete_source:
+        removing.remove_all(root, to, job.roots, done)
+    return _report([done], how.verify, int(done.resumed_at > 0), {})
 
 
 def _run_many(
     jobs: list[Job],
+    root: Path,
     to: Path,
     how: How,
     workers: int,
@@ -291,7 +310,10 @@ def _run_many(
     failed: dict[str, str] = {}
     left = []
     resumed = 0
-    removal = many.Removal(jobs if delete_source else ())
+    removal = removing.Removal(jobs if delete_source else ())
+    if delete_source:
+        finished += removing.removed_before(root, journal, jobs)
+        resumed = len(finished)
     for job in jobs:
         try:
             if journal.has(job):

@@ -18,3 +18,7 @@ class MissingChunksError(ValueError):
 
 class NotTheSameError(ValueError):
     """What was read back differs from the source."""
+
+
+class WorkerDiedError(RuntimeError):
+    """A process that read or migrated for workers= was killed. What it had written stays."""

@@ -7,10 +7,9 @@ does not keep the others from being migrated; a full disk does.
 import errno
 import json
 import os
-import shutil
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import get_context
@@ -108,30 +107,6 @@ def raw_bytes(job: Job) -> int:
         source.close()
 
 
-class Removal:
-    """Removes a file or folder when all that it holds is migrated."""
-
-    def __init__(self, jobs: Sequence[Job]) -> None:
-        self._left = Counter(path for job in jobs for path in job.roots)
-
-    def done(self, job: Job) -> None:
-        for path in job.roots:
-            self._left[path] -= 1
-            if self._left[path] == 0:
-                remove([path])
-
-
-def remove(paths: Iterable[Path]) -> None:
-    """Removes what was migrated. A folder gets another name first: half of one would be another source."""
-    for path in paths:
-        if path.is_dir():
-            gone = path.with_name(f".{path.name}.migrated")
-            path.rename(gone)
-            shutil.rmtree(gone)
-        else:
-            path.unlink(missing_ok=True)
-
-
 # ------------------------------------------------------------ the journal
 
 
@@ -149,6 +124,11 @@ class Journal:
                 except (ValueError, KeyError, TypeError):
                     continue  # the last one, which a kill cut off: its source is verified again
 
+    @staticmethod
+    def is_at(target: Path) -> bool:
+        """Whether an earlier call migrated many into a folder."""
+        return (target / JOURNAL).exists()
+
     def has(self, job: Job) -> bool:
         """Whether it is done. Raises SourceChangedError where its source changed since."""
         entry = self._done.get(job.name)
@@ -163,6 +143,15 @@ class Journal:
         finally:
             source.close()
         return True
+
+    def below(self, source: Path) -> list[tuple[Path, dict[str, Any]]]:
+        """What was done of a file or folder and all in it, each with its path."""
+        found = []
+        for name, entry in self._done.items():
+            path = Path(name.partition("::")[0])
+            if path == source or source in path.parents:
+                found.append((path, entry))
+        return found
 
     def knows(self, name: str) -> dict[str, Any] | None:
         return self._done.get(name)
@@ -215,30 +204,49 @@ def in_turn(jobs: Sequence[Job], how: How, tell: running.Tell) -> Iterator[Outco
 
 
 def in_processes(jobs: Sequence[Job], how: How, workers: int) -> Iterator[Outcome]:
-    """Each job in one of `workers` processes, which share the cores: more threads than these would wait for
-    one another."""
+    """Each job in one of `workers` processes. When one of these is killed, so are the others: the jobs that
+    were under way are done again, each in a process of its own. One whose process is killed then, too, has
+    WorkerDiedError as its outcome."""
+    waiting = iter(jobs)
+    while True:
+        suspects: list[Job] = []
+        yield from _in_pool(waiting, how, workers, suspects)
+        if not suspects:
+            return
+        for job in suspects:
+            again: list[Job] = []
+            yield from _in_pool(iter([job]), how, 1, again)
+            if again:
+                yield job, running.died(job.name)
+
+
+def _in_pool(waiting: Iterator[Job], how: How, workers: int, suspects: list[Job]) -> Iterator[Outcome]:
+    """Until there are no more jobs, or a process is killed: then `suspects` gets those that were under way.
+    The processes share the cores: more threads than these would wait for one another."""
     threads = max(1, _cdd.threads() // workers)
     with ProcessPoolExecutor(workers, get_context("spawn"), _cdd.set_threads, (threads,)) as pool:
+        under_way: dict[Future[Done], Job] = {}
         try:
-            yield from _as_done(pool.submit, jobs, how, 2 * workers)
+            while True:
+                while not suspects and len(under_way) < 2 * workers:
+                    job = next(waiting, None)
+                    if job is None:
+                        break
+                    try:
+                        under_way[pool.submit(do, job, how)] = job
+                    except BrokenProcessPool:
+                        suspects.append(job)
+                if not under_way:
+                    return
+                for future in wait(under_way, return_when=FIRST_COMPLETED).done:
+                    job = under_way.pop(future)
+                    error = future.exception()
+                    if isinstance(error, BrokenProcessPool):
+                        suspects.append(job)
+                    else:
+                        yield job, future.result() if error is None else error
         finally:
             pool.shutdown(cancel_futures=True)
-
-
-def _as_done(
-    submit: Callable[..., Future[Done]], jobs: Sequence[Job], how: How, most: int
-) -> Iterator[Outcome]:
-    waiting = iter(jobs)
-    under_way: dict[Future[Done], Job] = {}
-    while True:
-        while len(under_way) < most and (job := next(waiting, None)) is not None:
-            under_way[submit(do, job, how)] = job
-        if not under_way:
-            return
-        for future in wait(under_way, return_when=FIRST_COMPLETED).done:
-            job = under_way.pop(future)
-            error = future.exception()
-            yield job, future.result() if error is None else error
 
 
 def by_dask(client: Any, jobs: Sequence[Job], how: How) -> Iterator[Outcome]:

@@ -5,8 +5,9 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import current_process, get_context
 from multiprocessing.shared_memory import SharedMemory
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 
 from cdd import _cdd
 from cdd.dtypes import Array, buffer_dtype
-from cdd.migrate.errors import MissingChunksError, NotTheSameError, SourceChangedError
+from cdd.migrate.errors import MissingChunksError, NotTheSameError, SourceChangedError, WorkerDiedError
 from cdd.migrate.finding import Spec
 from cdd.migrate.source import ArraySource, Slab, Source
 from cdd.migrate.targets import Target, free_bytes, need_space
@@ -201,7 +202,9 @@ def _by_processes(source: ArraySource, spec: Spec, start: int, how: How) -> Iter
                     memory = free.pop() if free and free[-1].size >= size else None
                     if memory is None:
                         memory = SharedMemory(create=True, size=max(size, slab_bytes, 1))
-                    running.append((begin, memory, pool.submit(_fill, spec, begin, end, memory.name)))
+                    free.append(memory)  # until it is known to be used
+                    future = pool.submit(_fill, spec, begin, end, memory.name)
+                    running.append((begin, free.pop(), future))
                 if not running:
                     return
                 begin, memory, done = running[0]
@@ -211,12 +214,29 @@ def _by_processes(source: ArraySource, spec: Spec, start: int, how: How) -> Iter
                 running.pop(0)
                 free.append(memory)
                 yield begin, {name: rows}
+        except BrokenProcessPool:
+            raise died(source.name) from None
         finally:
             _cdd.work_alone(False)
             pool.shutdown(cancel_futures=True)
             for memory in (*free, *(one for _, one, _ in running)):
                 memory.close()
                 memory.unlink()
+
+
+def refuse_unguarded() -> None:
+    """RuntimeError in a process of workers= that runs its parent's script, and would migrate as that does."""
+    if getattr(current_process(), "_inheriting", False):  # what multiprocessing itself asks, but later
+        raise RuntimeError('a script that uses workers= needs if __name__ == "__main__":')
+
+
+def died(name: str) -> WorkerDiedError:
+    """Of a source whose process was killed."""
+    return WorkerDiedError(
+        f"{name}: a process of workers= was killed, by the system for want of memory or by somebody. What "
+        "was written stays, and the same call goes on from there; fewer workers= or a smaller slab_bytes= "
+        'take less memory. If none ever ran: a script that uses workers= needs if __name__ == "__main__":'
+    )
 
 
 def no_progress(_: int) -> Any:
