@@ -51,6 +51,7 @@ class Reading {
   bool widen();
   void finish();
   void finish_column(std::size_t c);
+  void join_text(std::size_t p, std::size_t c);
   std::uint32_t columns() const noexcept {
     return options_.columns.empty() ? state_.progress.columns
                                     : static_cast<std::uint32_t>(options_.columns.size());
@@ -188,9 +189,15 @@ bool Reading::widen() {
   return again;
 }
 
-// Runs' texts one after the other, and nulls as a byte a row.
+// Nulls as a byte a row, and runs' texts one after the other: each text of each run is a piece of work of its
+// own, since columns may be few and of unlike sizes.
 void Reading::finish() {
   for_each(columns(), [&](std::size_t c) { finish_column(c); });
+  if (runs_.size() == 1) return;
+  for_each(runs_.size() * columns(), [&](std::size_t i) {
+    const std::size_t c = i % columns();
+    if (result_.columns[c].type == Type::Text) join_text(i / columns(), c);
+  });
 }
 
 void Reading::finish_column(std::size_t c) {
@@ -213,24 +220,25 @@ void Reading::finish_column(std::size_t c) {
     }
   }
   if (column.type != Type::Text) return;
-  std::byte* const offsets = column.values.data();
-  store<std::int64_t>(offsets, 0);
-  if (runs_.size() == 1) {
-    column.text = std::move(runs_[0].columns[c].text);
-    column.text_bytes = runs_[0].columns[c].text_bytes;
-    return;
-  }
+  store<std::int64_t>(column.values.data(), 0);
   for (const ColumnRun& run : runs_) column.text_bytes += run.columns[c].text_bytes;
-  column.text = Pages(static_cast<std::size_t>(column.text_bytes));
-  std::int64_t base = 0;
-  for (std::size_t p = 0; p < runs_.size(); ++p) {
-    const RunColumn& from = runs_[p].columns[c];
-    if (from.text_bytes != 0) std::memcpy(column.text.data() + base, from.text.data(), from.text_bytes);
-    const std::uint64_t end = p + 1 < runs_.size() ? runs_[p + 1].progress.rows : result_.rows;
-    for (std::uint64_t r = runs_[p].progress.rows; base != 0 && r < end; ++r) {
-      store<std::int64_t>(offsets + 8 * (r + 1), load<std::int64_t>(offsets + 8 * (r + 1)) + base);
-    }
-    base += static_cast<std::int64_t>(from.text_bytes);
+  column.text = runs_.size() == 1 ? std::move(runs_[0].columns[c].text)
+                                  : Pages(static_cast<std::size_t>(column.text_bytes));
+}
+
+// What run p has of the text of a column to its place, and the ends of its rows in it.
+void Reading::join_text(std::size_t p, std::size_t c) {
+  Column& column = result_.columns[c];
+  RunColumn& from = runs_[p].columns[c];
+  std::size_t base = 0;
+  for (std::size_t before = 0; before < p; ++before) base += runs_[before].columns[c].text_bytes;
+  if (from.text_bytes != 0) std::memcpy(column.text.data() + base, from.text.data(), from.text_bytes);
+  from.text = Pages();
+  if (base == 0) return;
+  std::byte* const ends = column.values.data() + 8;
+  const std::uint64_t end = p + 1 < runs_.size() ? runs_[p + 1].progress.rows : result_.rows;
+  for (std::uint64_t r = runs_[p].progress.rows; r < end; ++r) {
+    store<std::int64_t>(ends + 8 * r, load<std::int64_t>(ends + 8 * r) + static_cast<std::int64_t>(base));
   }
 }
 

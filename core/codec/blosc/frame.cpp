@@ -6,6 +6,7 @@
 
 #include "core/base/of_thread.h"
 #include "core/base/scratch.h"
+#include "core/codec/blosc/literals.h"
 #include "core/codec/blosc/stream_plan.h"
 #include "core/simd/bit_planes.h"
 #include "core/simd/planes.h"
@@ -32,6 +33,7 @@ constexpr std::size_t kLeastLongBytes = 1 << 20;  // and one for longer streams
 
 struct Buffers {
   Scratch shuffled, bytes;
+  LiteralEncoder literals;
 };
 Buffers& buffers() {
   thread_local OfThread<Buffers> own;
@@ -152,7 +154,19 @@ StreamPlan make_plan(std::span<const Bytes> parts, std::size_t bytes, const Opti
   PartReader reader(parts);
   reader.next(middle * blocks.block, [](Bytes) {});
   return plan_streams(shuffled_block(reader, blocks.block, options), blocks.streams_of(middle),
-                      kShortStreamBytes, options.skips_noise);
+                      kShortStreamBytes, options.skips_noise, buffers().literals);
+}
+
+std::size_t stream_bound(std::size_t bytes, const Options& options) {
+  return std::max(compress_bound(options.compressor, bytes), literals_bound(bytes));
+}
+
+std::size_t compress_planned(const StreamPlan::OfStream& plan, Bytes stream, MutableBytes out) {
+  if (const std::size_t stored = repeat_frame(stream, out)) return stored;
+  if (plan.has_codes_alone) {
+    if (const std::size_t stored = buffers().literals.encode(stream, out)) return stored;
+  }
+  return compress_zstd(plan.search, stream, out);
 }
 
 // One stream, the s-th of its block: its stored size, then its bytes, as they are where that is no more.
@@ -160,9 +174,9 @@ StreamPlan make_plan(std::span<const Bytes> parts, std::size_t bytes, const Opti
 std::byte* put_stream(Bytes stream, std::size_t s, const StreamPlan& plan, const Options& options,
                       std::byte* at) {
   std::size_t stored = stream.size();
-  const MutableBytes room{at + 4, compress_bound(options.compressor, stream.size())};
+  const MutableBytes room{at + 4, stream_bound(stream.size(), options)};
   if (plan.is_made) {
-    if (!plan.of[s].is_stored) stored = compress_zstd(plan.of[s].search, stream, room);
+    if (!plan.of[s].is_stored) stored = compress_planned(plan.of[s], stream, room);
   } else if (!options.skips_noise || !is_noise(stream)) {
     stored = compress(options.compressor, stream, room, options.level);
   }
@@ -191,7 +205,7 @@ void put_header(std::byte* at, unsigned flags, const Options& options, std::size
 std::size_t encode_bound(std::size_t bytes, const Options& options) {
   const std::size_t of_block = 4 + 4 * kMaxStreams;
   return kHeaderBytes + bytes + cut(bytes, options).count() * of_block +
-         compress_bound(options.compressor, cut(bytes, options, true).block);
+         stream_bound(cut(bytes, options, true).block, options);
 }
 
 std::size_t scratch_bytes(std::size_t bytes, const Options& options) {
@@ -208,6 +222,7 @@ std::size_t encode(std::span<const Bytes> parts, std::size_t bytes, const Option
   if (options.shuffle == BloscShuffle::Byte && options.item_bytes > 1) flags |= kByteShuffle;
   if (options.shuffle == BloscShuffle::Bit) flags |= kBitShuffle;
   PartReader reader(parts);
+  buffers().literals.forget();
   std::byte* at = out.data() + kHeaderBytes + 4 * blocks.count();
   const std::byte* const most = out.data() + kHeaderBytes + bytes;
   for (std::size_t i = 0; i < blocks.count() && at < most; ++i) {

@@ -78,8 +78,8 @@ void choose_lengths(std::span<const std::uint32_t> counts, unsigned most_bits, s
     std::uint32_t count;
     std::uint16_t parent;
   };
-  std::array<Node, 2 * kMaxBins> nodes;
-  std::array<std::uint8_t, kMaxBins> order;
+  std::array<Node, 2 * kMaxCounts> nodes;
+  std::array<std::uint8_t, kMaxCounts> order;
   std::size_t n = 0;
   for (std::size_t i = 0; i < counts.size(); ++i) {
     bins[i].length = 0;
@@ -100,7 +100,7 @@ void choose_lengths(std::span<const std::uint32_t> counts, unsigned most_bits, s
       nodes[made].count += least.count;
     }
   }
-  std::array<std::uint8_t, 2 * kMaxBins> depth;
+  std::array<std::uint8_t, 2 * kMaxCounts> depth;
   depth[2 * n - 2] = 0;
   const unsigned whole = 1u << most_bits;
   unsigned taken = 0;  // of the codes' space, in codes of the greatest length

@@ -17,6 +17,7 @@ using simd::CodeEntry;
 using simd::CodeTable;
 using simd::kMaxCodeLength;
 inline constexpr std::size_t kMaxBins = 128;
+inline constexpr std::size_t kMaxCounts = 256;  // that choose_lengths takes
 
 struct Bin {
   std::uint8_t width;   // bits behind the code, 0 to 31

@@ -12,6 +12,7 @@ using ull = unsigned long long;
 using simd::CsvCell;
 
 constexpr std::size_t kPieceBytes = 128 << 10;  // text and cells of a piece stay in a core's cache
+constexpr std::size_t kKernelRoom = 128;        // cells and rows that are left to a kernel
 constexpr CsvCell kEmpty{nullptr, 0, 0, 0};
 
 }  // namespace
@@ -50,11 +51,7 @@ bool CsvRows::next_piece(CsvBlock* block) {
     }
     arena_at_ = arena_.get();
     n_cells_ = n_rows_ = piece_used_ = 0;
-    if (machine_only_) {
-      read_by_machine(piece, piece_is_last);
-    } else {
-      read_by_kernel(piece, piece_is_last);
-    }
+    read_rows(piece, piece_is_last);
     if (n_rows_ > 0 || piece_used_ == bytes || (to_the_end && !last_)) break;
     if (to_the_end) return false;
     window_ = std::max(window_ * 2, bytes * 2);
@@ -108,68 +105,61 @@ void CsvRows::check_utf8(Bytes used) const {
   }
 }
 
-void CsvRows::read_by_kernel(Bytes piece, bool piece_is_last) {
+// Rows of the piece until no whole one is left, or there is no room.
+void CsvRows::read_rows(Bytes piece, bool piece_is_last) {
   while (piece_used_ < piece.size()) {
-    const std::size_t rows_before = n_rows_;
-    const simd::CsvCells room{cells_.data() + n_cells_, cells_.size() - n_cells_, ends_.data() + n_rows_,
-                              ends_.size() - n_rows_};
-    const Bytes rest = piece.subspan(piece_used_);
-    const simd::CsvTokens tokens =
-        simd::tokenise_csv(options_.dialect, rest.data(), rest.size(), piece_is_last, room);
-    if (tokens.rows > 0) {
-      const auto base = static_cast<std::uint32_t>(n_cells_);
-      n_cells_ += ends_[n_rows_ + tokens.rows - 1];
-      if (base > 0) {
-        for (std::size_t r = 0; r < tokens.rows; ++r) ends_[n_rows_ + r] += base;
-      }
-      n_rows_ += tokens.rows;
-    }
-    piece_used_ += tokens.consumed;
-    if (tokens.bad || (piece_is_last && tokens.rows == 0 && !tokens.full && piece_used_ < piece.size())) {
-      // A quote out of place or one that is never closed: the machine's.
-      std::byte* const arena = arena_at_;
-      const Machine read = read_csv_row(options_, piece, piece_used_, piece_is_last, arena_at_,
-                                        progress_.lines + n_rows_, progress_.text_offset + at_, &row_);
-      if (read == Machine::Unfinished) {
-        arena_at_ = arena;
-        return;
-      }
-      piece_used_ = row_.end;
-      if (read == Machine::End) return;
-      const std::size_t needed = n_cells_ + row_.cells.size();
-      if (cells_.size() < needed + 128) cells_.resize(needed + 128);
-      if (ends_.size() < n_rows_ + 129) ends_.resize(n_rows_ + 129);
-      std::copy(row_.cells.begin(), row_.cells.end(), cells_.begin() + static_cast<std::ptrdiff_t>(n_cells_));
-      n_cells_ = needed;
-      ends_[n_rows_++] = static_cast<std::uint32_t>(n_cells_);
-    } else if (tokens.full && n_rows_ == 0) {
-      if (cells_.size() > options_.max_columns + 128) fail_columns(cells_.size() - 64);
-      cells_.resize(cells_.size() * 2);  // a row of more cells than the largest so far
-    } else if (n_rows_ == rows_before) {
-      return;  // more text is needed
-    } else if (cells_.size() - n_cells_ <= 64 || ends_.size() - n_rows_ <= 64) {
-      return;  // full: these first
-    }
+    const Next next = machine_only_ ? Next::Machine : read_by_kernel(piece, piece_is_last);
+    if (next == Next::Stop) return;
+    if (next == Next::Machine && !read_by_machine(piece, piece_is_last)) return;
   }
 }
 
-void CsvRows::read_by_machine(Bytes piece, bool piece_is_last) {
-  while (piece_used_ < piece.size()) {
-    std::byte* const arena = arena_at_;
-    const Machine read = read_csv_row(options_, piece, piece_used_, piece_is_last, arena_at_,
-                                      progress_.lines + n_rows_, progress_.text_offset + at_, &row_);
-    if (read == Machine::Unfinished) {
-      arena_at_ = arena;
-      return;
+CsvRows::Next CsvRows::read_by_kernel(Bytes piece, bool piece_is_last) {
+  const simd::CsvCells room{cells_.data() + n_cells_, cells_.size() - n_cells_, ends_.data() + n_rows_,
+                            ends_.size() - n_rows_};
+  const Bytes rest = piece.subspan(piece_used_);
+  const simd::CsvTokens tokens =
+      simd::tokenise_csv(options_.dialect, rest.data(), rest.size(), piece_is_last, room);
+  if (tokens.rows > 0) {
+    const auto base = static_cast<std::uint32_t>(n_cells_);
+    n_cells_ += ends_[n_rows_ + tokens.rows - 1];
+    if (base > 0) {
+      for (std::size_t r = 0; r < tokens.rows; ++r) ends_[n_rows_ + r] += base;
     }
-    piece_used_ = row_.end;
-    if (read == Machine::End) return;
-    if (n_rows_ == ends_.size()) ends_.resize(ends_.size() * 2);
-    if (cells_.size() < n_cells_ + row_.cells.size()) cells_.resize((n_cells_ + row_.cells.size()) * 2);
-    std::copy(row_.cells.begin(), row_.cells.end(), cells_.begin() + static_cast<std::ptrdiff_t>(n_cells_));
-    n_cells_ += row_.cells.size();
-    ends_[n_rows_++] = static_cast<std::uint32_t>(n_cells_);
+    n_rows_ += tokens.rows;
   }
+  piece_used_ += tokens.consumed;
+  if (tokens.bad || (piece_is_last && tokens.rows == 0 && !tokens.full && piece_used_ < piece.size())) {
+    return Next::Machine;  // a quote out of place or one that is never closed
+  }
+  if (tokens.full && n_rows_ == 0) {
+    if (cells_.size() > options_.max_columns + 128) fail_columns(cells_.size() - 64);
+    cells_.resize(cells_.size() * 2);  // a row of more cells than the largest so far
+    return Next::Kernel;
+  }
+  // Without a row more text is needed; without room these go first.
+  const bool has_room = cells_.size() - n_cells_ > 64 && ends_.size() - n_rows_ > 64;
+  return tokens.rows > 0 && has_room ? Next::Kernel : Next::Stop;
+}
+
+// One row. False where more text is needed, or none is left.
+bool CsvRows::read_by_machine(Bytes piece, bool piece_is_last) {
+  std::byte* const arena = arena_at_;
+  const Machine read = read_csv_row(options_, piece, piece_used_, piece_is_last, arena_at_,
+                                    progress_.lines + n_rows_, progress_.text_offset + at_, &row_);
+  if (read == Machine::Unfinished) {
+    arena_at_ = arena;
+    return false;
+  }
+  piece_used_ = row_.end;
+  if (read == Machine::End) return false;
+  const std::size_t cells = n_cells_ + row_.cells.size();
+  if (cells_.size() < cells + kKernelRoom) cells_.resize(cells + kKernelRoom);
+  if (ends_.size() < n_rows_ + 1 + kKernelRoom) ends_.resize(n_rows_ + 1 + kKernelRoom);
+  std::copy(row_.cells.begin(), row_.cells.end(), cells_.begin() + static_cast<std::ptrdiff_t>(n_cells_));
+  n_cells_ = cells;
+  ends_[n_rows_++] = static_cast<std::uint32_t>(n_cells_);
+  return true;
 }
 
 // Inner quotes lose their doubles. What a piece's cells need of the arena is less than the piece.

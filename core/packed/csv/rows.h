@@ -43,8 +43,11 @@ class CsvRows {
 
  private:
   bool next_piece(CsvBlock* block);
-  void read_by_kernel(Bytes piece, bool piece_is_last);
-  void read_by_machine(Bytes piece, bool piece_is_last);
+  enum class Next { Kernel, Machine, Stop };  // who reads on
+
+  void read_rows(Bytes piece, bool piece_is_last);
+  Next read_by_kernel(Bytes piece, bool piece_is_last);
+  bool read_by_machine(Bytes piece, bool piece_is_last);
   void unescape();
   void fit_columns(std::size_t first_row_cells);
   void check_utf8(Bytes used) const;

@@ -1,0 +1,69 @@
+// Frames of zstd that give every byte a code and look for nothing that came before: what is left of noise.
+// Every reader of zstd takes them.
+//
+// zstd itself counts each stream and makes its codes anew, which takes as long as writing them. Streams of
+// one tile are most often alike: a sample of each says whether codes that were made for another are as good.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "core/base/bytes.h"
+#include "core/simd/byte_codes.h"
+
+namespace cdd::blosc {
+
+// Streams of other sizes are left to zstd: a frame here is one block of it.
+inline constexpr std::size_t kLeastLiterals = 4096, kMostLiterals = 128 << 10;
+
+using ByteCounts = std::array<std::uint16_t, 256>;
+
+// Codes of bytes, 0 to 11 bits each, with what zstd's format says of them.
+class LiteralCode {
+ public:
+  // For bytes that come so often. False where the format has no codes for them: all are one byte or two.
+  bool make(const std::array<std::uint32_t, 256>& counts);
+
+  // How many bits bytes take that come so often; those that have no code count as one code of the longest.
+  std::uint32_t bits(const ByteCounts& counts) const noexcept;
+
+  // What the format says of the codes, then those of the stream. Returns the end; null where a byte has none.
+  std::byte* put(Bytes stream, std::byte* out) const noexcept;
+
+ private:
+  bool describe(std::span<const std::uint8_t> weights);
+
+  simd::ByteCodes codes_;
+  std::array<std::int16_t, 256> lengths_;  // of the longest where there is none
+  std::array<std::byte, 128> description_;
+  std::size_t description_bytes_ = 0;
+};
+
+class LiteralEncoder {
+ public:
+  // As new: what comes does not depend on what was. Bytes of a tile are the same wherever it is packed.
+  void forget() noexcept { known_ = next_ = 0; }
+
+  // A frame in `out`, of literals_bound(stream.size()) bytes. Returns its size, stream.size() where that
+  // would be no less, 0 where there is no frame of this kind: zstd may have one.
+  std::size_t encode(Bytes stream, MutableBytes out);
+
+ private:
+  const LiteralCode* best_known(const ByteCounts& sample, std::uint32_t sampled) const;
+  const LiteralCode* make(Bytes stream);
+
+  static constexpr std::size_t kMostKnown = 8;
+  std::array<LiteralCode, kMostKnown> codes_;
+  std::size_t known_ = 0, next_ = 0;
+};
+
+// A frame of a stream that is one byte again and again; 0 for any other, and where encode() has none for its
+// size.
+std::size_t repeat_frame(Bytes stream, MutableBytes out);
+
+// Most bytes that encode() writes, its working room included.
+std::size_t literals_bound(std::size_t bytes) noexcept;
+
+}  // namespace cdd::blosc
