@@ -98,8 +98,13 @@ def _of_dialect(dialect: Any) -> dict[str, Any]:
     return {"delimiter": checked.delimiter, "quote": None if none else checked.quotechar}
 
 
+_PLAIN = Options()
+
+
 def options_of(given: CsvOptions, function: Callable[..., Any] | None = None) -> Options:
     """Raises ValueError and TypeError that name the keyword; `function` has keywords of its own."""
+    if not given:
+        return _PLAIN  # which small texts would take longer to make than to pack
     unknown = set(given) - set(CsvOptions.__annotations__)
     if unknown:
         own = [] if function is None else inspect.signature(function).parameters.values()

@@ -7,6 +7,7 @@ import gzip
 import io
 import os
 import sys
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
@@ -36,10 +37,22 @@ def opened(source: str | os.PathLike[str]) -> Any:
     """A file object of the text in a file: .gz and .zst are decompressed."""
     path = Path(source)
     if path.suffix == ".gz":
-        return gzip.open(path, "rb")
+        return GzipFile(path, "rb")
     if path.suffix == ".zst":
         return ZstdFile(path)
     return path.open("rb")
+
+
+class GzipFile(gzip.GzipFile):
+    """The text in a .gz file, whose damage is an error of cdd's."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        try:
+            return super().read(size)
+        except EOFError:
+            raise _cdd.TruncatedError(f"{self.name}: the file ends within a gzip stream") from None
+        except (gzip.BadGzipFile, zlib.error) as error:
+            raise _cdd.FormatError(f"{self.name}: {error}") from None
 
 
 class ZstdFile(io.RawIOBase):

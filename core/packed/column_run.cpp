@@ -31,7 +31,8 @@ class RunReading {
   void read_fields(Bytes piece, const simd::CsvFields& fields, const std::uint32_t* ends, std::uint64_t row);
   void add_text(Column& column, RunColumn& to, const CellRun& run, std::uint64_t row);
   void make_room(RunColumn& to, std::size_t bytes, std::size_t done);
-  void not_of_type(std::uint32_t column, Bytes field, std::uint64_t row, std::uint64_t offset);
+  template <class Offset>
+  void not_of_type(std::uint32_t column, Bytes field, std::uint64_t row, const Offset& offset_of);
   std::uint32_t columns() const noexcept { return static_cast<std::uint32_t>(settled_.size()); }
   void check_rows(std::uint64_t first, std::size_t rows, std::uint32_t columns) const {
     if (first + rows > result_.rows || columns != this->columns()) {
@@ -109,8 +110,9 @@ void RunReading::read_fields(Bytes piece, const simd::CsvFields& fields, const s
     from.ends = ends + c + done * columns();
     const std::string_view field = FieldRun{from, false, options_.dialect.quote, nullptr}.field(0);
     const std::byte* const begin = as_bytes(static_cast<const void*>(field.data()));
-    not_of_type(c, {begin, field.size()}, lines_ + row + done,
-                run_.progress.text_offset + static_cast<std::uint64_t>(begin - run_.text.data()));
+    not_of_type(c, {begin, field.size()}, lines_ + row + done, [&] {
+      return run_.progress.text_offset + static_cast<std::uint64_t>(begin - run_.text.data());
+    });
   }
 }
 
@@ -141,13 +143,15 @@ void RunReading::add_text(Column& column, RunColumn& to, const CellRun& run, std
 }
 
 // A field that is not of its column's type. Throws where the type was given.
-void RunReading::not_of_type(std::uint32_t column, Bytes field, std::uint64_t row, std::uint64_t offset) {
+template <class Offset>
+void RunReading::not_of_type(std::uint32_t column, Bytes field, std::uint64_t row, const Offset& offset_of) {
   if (settled_[column].found) {
     run_.columns[column].failed = true;
     run_.columns[column].accepted = accepted_types(field);
     return;
   }
   const std::uint32_t number = options_.columns.empty() ? column : options_.columns[column];
+  const std::uint64_t offset = offset_of();
   fail_at({Place::Kind::Row, row, number, offset}, ErrorCode::Corrupt,
           "row %llu, field %u at 0x%llx: \"%.*s\"%s is no %s", static_cast<ull>(row), number,
           static_cast<ull>(offset), static_cast<int>(std::min<std::size_t>(field.size(), 40)),
@@ -174,12 +178,11 @@ void RunReading::read_by_cells(std::size_t begin, CsvProgress& progress) {
       const std::size_t done = convert(settled.type, settled.exact, cells, items, block.first_row, to.nulls);
       if (done == block.rows) continue;
       const simd::CsvCell& cell = block.cells[done * block.columns + c];
-      std::uint64_t offset = progress.text_offset + block.begin;
-      const Bytes text = run_.text.subspan(begin);
-      if (cell.data >= text.data() && cell.data < text.data() + text.size()) {
-        offset = progress.text_offset + static_cast<std::uint64_t>(cell.data - text.data());
-      }
-      not_of_type(c, {cell.data, cell.bytes}, lines_ + block.first_row + done, offset);
+      const Bytes text = run_.text.subspan(begin + block.begin, block.end - block.begin);
+      const std::uint32_t field = options_.columns.empty() ? c : options_.columns[c];
+      not_of_type(c, {cell.data, cell.bytes}, lines_ + block.first_row + done, [&] {
+        return progress.text_offset + block.begin + find_field(options_, text, done, progress.columns, field);
+      });
     }
   }
 }

@@ -16,6 +16,11 @@ namespace {
 
 using ull = unsigned long long;
 
+// A run has this much text: what it leaves to be joined is still in a cache then. Fewer and longer ones where
+// each has many columns to keep account of.
+constexpr std::size_t kRunParts = 4;
+constexpr std::size_t kMostRunColumns = 100'000;
+constexpr std::size_t kRunsOfThread = 4;  // that are read at a time, before their texts are joined
 constexpr std::size_t kSamples = 8;
 constexpr std::size_t kSampleBytes = 16 << 10;
 
@@ -48,10 +53,11 @@ class Reading {
   void settle_first_types();
   void look_at(Bytes sample);
   void allocate();
+  void read_runs();
+  void make_room(std::size_t c, std::size_t read);
+  void join_text(std::size_t p, std::size_t c, std::size_t base);
   bool widen();
-  void finish();
   void finish_column(std::size_t c);
-  void join_text(std::size_t p, std::size_t c);
   std::uint32_t columns() const noexcept {
     return options_.columns.empty() ? state_.progress.columns
                                     : static_cast<std::uint32_t>(options_.columns.size());
@@ -77,9 +83,10 @@ bool Reading::find_runs(Bytes text, bool last) {
                                plan->columns == state_.progress.columns);
     if (fits) {
       if (plan->columns != 0) state_.progress.columns = plan->columns;
-      // One run a thread and some more, so that no thread waits long for the last.
       const std::size_t parts = plan->cuts.size() - 1;
-      const std::size_t runs = threads() == 1 ? 1 : std::min<std::size_t>(parts, 8 * threads());
+      const std::size_t most = std::max<std::size_t>(8 * threads(), kMostRunColumns / (plan->columns + 1));
+      const std::size_t wanted = std::clamp<std::size_t>(parts / kRunParts, 8 * threads(), most);
+      const std::size_t runs = threads() == 1 ? 1 : std::min(parts, wanted);
       for (std::size_t p = 0; p < runs; ++p) {
         const CsvCut& cut = plan->cuts[p * parts / runs];
         const CsvCut& next = plan->cuts[(p + 1) * parts / runs];
@@ -169,6 +176,67 @@ void Reading::allocate() {
   }
 }
 
+// Some runs at a time, whose texts then go to their places one behind the other: where that is depends on all
+// runs before. The memory that runs have for text is the next ones'.
+void Reading::read_runs() {
+  const auto is_text = [&](std::size_t c) { return settled_[c].wanted && settled_[c].type == Type::Text; };
+  for (std::size_t c = 0; c < columns(); ++c) {
+    if (is_text(c)) store<std::int64_t>(result_.columns[c].values.data(), 0);
+  }
+  const std::size_t step = kRunsOfThread * threads();
+  std::vector<std::size_t> texts, bases;
+  for (std::size_t c = 0; c < columns(); ++c) {
+    if (is_text(c)) texts.push_back(c);
+  }
+  for (std::size_t first = 0; first < runs_.size(); first += step) {
+    const std::size_t n = std::min(step, runs_.size() - first);
+    for_each(n, [&](std::size_t k) {
+      read_run(options_, settled_, state_.progress.lines, runs_[first + k], &result_);
+    });
+    bases.clear();
+    for (const std::size_t c : texts) {
+      for (std::size_t k = 0; k < n; ++k) {
+        bases.push_back(static_cast<std::size_t>(result_.columns[c].text_bytes));
+        result_.columns[c].text_bytes += runs_[first + k].columns[c].text_bytes;
+      }
+      if (runs_.size() == 1) {
+        result_.columns[c].text = std::move(runs_[0].columns[c].text);
+      } else {
+        make_room(c, first + n);
+      }
+    }
+    if (runs_.size() == 1) return;
+    for_each(n * texts.size(), [&](std::size_t i) { join_text(first + i % n, texts[i / n], bases[i]); });
+    for (std::size_t k = 0; k < n && first + n + k < runs_.size(); ++k) {
+      for (const std::size_t c : texts)
+        runs_[first + n + k].columns[c].text = std::move(runs_[first + k].columns[c].text);
+    }
+  }
+}
+
+// For the text of all runs read so far, and as much as the others are likely to have.
+void Reading::make_room(std::size_t c, std::size_t read) {
+  Column& column = result_.columns[c];
+  const auto bytes = static_cast<std::size_t>(column.text_bytes);
+  if (bytes <= column.text.size()) return;
+  const double share = static_cast<double>(runs_.size()) / static_cast<double>(read);
+  const double guess = read == runs_.size() ? 1.0 : share * 1.1;
+  column.text.grow(std::max(bytes, static_cast<std::size_t>(guess * static_cast<double>(bytes))));
+}
+
+// What run p has of the text of a column to its place, and the ends of its rows in it.
+void Reading::join_text(std::size_t p, std::size_t c, std::size_t base) {
+  Column& column = result_.columns[c];
+  const RunColumn& from = runs_[p].columns[c];
+  if (from.text_bytes != 0) std::memcpy(column.text.data() + base, from.text.data(), from.text_bytes);
+  if (base == 0) return;
+  std::byte* const ends = column.values.data() + 8;
+  const std::uint64_t end = p + 1 < runs_.size() ? runs_[p + 1].progress.rows : result_.rows;
+  for (std::uint64_t r = runs_[p].progress.rows; r < end; ++r) {
+    store<std::int64_t>(ends + 8 * r, load<std::int64_t>(ends + 8 * r) + static_cast<std::int64_t>(base));
+  }
+}
+
 // Types of the columns in which some row was not of the type. False where all are settled.
 bool Reading::widen() {
   bool again = false;
@@ -189,17 +257,6 @@ bool Reading::widen() {
   return again;
 }
 
-// Nulls as a byte a row, and runs' texts one after the other: each text of each run is a piece of work of its
-// own, since columns may be few and of unlike sizes.
-void Reading::finish() {
-  for_each(columns(), [&](std::size_t c) { finish_column(c); });
-  if (runs_.size() == 1) return;
-  for_each(runs_.size() * columns(), [&](std::size_t i) {
-    const std::size_t c = i % columns();
-    if (result_.columns[c].type == Type::Text) join_text(i / columns(), c);
-  });
-}
-
 void Reading::finish_column(std::size_t c) {
   const auto rows = static_cast<std::size_t>(result_.rows);
   Column& column = result_.columns[c];
@@ -218,27 +275,6 @@ void Reading::finish_column(std::size_t c) {
     for (const ColumnRun& run : runs_) {
       for (const std::uint64_t row : run.columns[c].nulls) column.valid.data()[row] = std::byte{0};
     }
-  }
-  if (column.type != Type::Text) return;
-  store<std::int64_t>(column.values.data(), 0);
-  for (const ColumnRun& run : runs_) column.text_bytes += run.columns[c].text_bytes;
-  column.text = runs_.size() == 1 ? std::move(runs_[0].columns[c].text)
-                                  : Pages(static_cast<std::size_t>(column.text_bytes));
-}
-
-// What run p has of the text of a column to its place, and the ends of its rows in it.
-void Reading::join_text(std::size_t p, std::size_t c) {
-  Column& column = result_.columns[c];
-  RunColumn& from = runs_[p].columns[c];
-  std::size_t base = 0;
-  for (std::size_t before = 0; before < p; ++before) base += runs_[before].columns[c].text_bytes;
-  if (from.text_bytes != 0) std::memcpy(column.text.data() + base, from.text.data(), from.text_bytes);
-  from.text = Pages();
-  if (base == 0) return;
-  std::byte* const ends = column.values.data() + 8;
-  const std::uint64_t end = p + 1 < runs_.size() ? runs_[p + 1].progress.rows : result_.rows;
-  for (std::uint64_t r = runs_[p].progress.rows; r < end; ++r) {
-    store<std::int64_t>(ends + 8 * r, load<std::int64_t>(ends + 8 * r) + static_cast<std::int64_t>(base));
   }
 }
 
@@ -262,11 +298,9 @@ Columns Reading::read(Bytes text, bool last) {
   if (result_.rows > 0) {
     do {
       allocate();
-      for_each(runs_.size(), [&](std::size_t p) {
-        read_run(options_, settled_, state_.progress.lines, runs_[p], &result_);
-      });
+      read_runs();
     } while (widen());
-    finish();
+    for_each(columns(), [&](std::size_t c) { finish_column(c); });
   } else {
     allocate();
     for (std::uint32_t c = 0; c < columns(); ++c) {

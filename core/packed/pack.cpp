@@ -68,9 +68,13 @@ Packed1 pack_rows(const CsvOptions& options, Bytes text, std::size_t text_offset
       for (std::uint32_t c = 0; c < block.columns; ++c, ++cell) {
         if (cell->bytes > kMaxField1) {
           const std::uint64_t row = block.first_row + r;
-          fail_at({Place::Kind::Row, row, c, text_offset + block.begin}, ErrorCode::Corrupt,
-                  "row %llu, field %u has %u bytes, version 1 at most %zu: version 2 takes it",
-                  static_cast<ull>(row), c, cell->bytes, kMaxField1);
+          const std::uint32_t field = options.columns.empty() ? c : options.columns[c];
+          const std::uint64_t offset = text_offset + block.begin +
+                                       find_field(options, text.subspan(block.begin, block.end - block.begin),
+                                                  r, progress.columns, field);
+          fail_at({Place::Kind::Row, row, field, offset}, ErrorCode::Corrupt,
+                  "row %llu, field %u at 0x%llx has %u bytes, version 1 at most %zu: version 2 takes it",
+                  static_cast<ull>(row), field, static_cast<ull>(offset), cell->bytes, kMaxField1);
         }
         packer.add_field({cell->data, cell->bytes});
       }

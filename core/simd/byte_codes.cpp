@@ -109,8 +109,10 @@ class Vectors {
     const V8 lengths = hn::ShiftRight<4>(rest), high = hn::And(rest, hn::Set(D8(), 15));
     const V8 zero = hn::Zero(D8());
     V64 four[2], count[2];
-    JoinHalf(hn::InterleaveLower(D8(), low, high), hn::InterleaveLower(D8(), lengths, zero), four[0], count[0]);
-    JoinHalf(hn::InterleaveUpper(D8(), low, high), hn::InterleaveUpper(D8(), lengths, zero), four[1], count[1]);
+    JoinHalf(hn::InterleaveLower(D8(), low, high), hn::InterleaveLower(D8(), lengths, zero), four[0],
+             count[0]);
+    JoinHalf(hn::InterleaveUpper(D8(), low, high), hn::InterleaveUpper(D8(), lengths, zero), four[1],
+             count[1]);
     StoreInOrder(four, fours);
     StoreInOrder(count, counts);
   }
@@ -132,10 +134,10 @@ class Vectors {
   // Halves of each 16 bytes stand in one vector each; here one behind the other.
   static HWY_INLINE void StoreInOrder(const V64* halves, std::uint64_t* to) {
     constexpr std::uint64_t kFirst[8] = {0, 1, 8, 9, 2, 3, 10, 11}, kSecond[8] = {4, 5, 12, 13, 6, 7, 14, 15};
-    hn::Store(hn::TwoTablesLookupLanes(D64(), halves[0], halves[1], hn::SetTableIndices(D64(), kFirst)), D64(),
-              to);
-    hn::Store(hn::TwoTablesLookupLanes(D64(), halves[0], halves[1], hn::SetTableIndices(D64(), kSecond)), D64(),
-              to + 8);
+    hn::Store(hn::TwoTablesLookupLanes(D64(), halves[0], halves[1], hn::SetTableIndices(D64(), kFirst)),
+              D64(), to);
+    hn::Store(hn::TwoTablesLookupLanes(D64(), halves[0], halves[1], hn::SetTableIndices(D64(), kSecond)),
+              D64(), to + 8);
   }
 
   V8 low_[4], rest_[4];

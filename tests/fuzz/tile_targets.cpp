@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/codec/blosc/frame.h"
+#include "core/codec/blosc/literals.h"
 #include "core/simd/crc32c.h"
 #include "core/threads/for_each.h"
 #include "core/tiles/journal.h"
@@ -280,6 +281,32 @@ void blosc_content(Bytes input) {
   Buffer back(content.size());
   blosc::decode(out, back);
   require(back == content, "content comes back");
+}
+
+// Bytes say how often each value comes in a stream: of half of them, then of the others, then of the first
+// again, whose codes are known by then.
+void blosc_literals(Bytes input) {
+  Choices choices(input);
+  const std::size_t bytes = blosc::kLeastLiterals + choices.word() % 20000;
+  const std::uint32_t seed = choices.word();
+  const Bytes all = choices.rest(), first = all.first(all.size() / 2);
+  blosc::LiteralEncoder encoder;
+  for (const Bytes from : {first, all.subspan(first.size()), first}) {
+    if (from.empty()) continue;
+    Random random(seed + 1);
+    Buffer stream(bytes);
+    for (std::byte& byte : stream) byte = from[random() % from.size()];
+    Buffer out(blosc::literals_bound(bytes)), back(bytes);
+    const std::size_t stored = encoder.encode(stream, out);
+    if (stored == 0 || stored == bytes) continue;
+    require(stored < bytes, "a frame is smaller than what it holds");
+    try {
+      decompress(Compressor::Zstd, Bytes(out).first(stored), back);
+    } catch (const Error&) {
+      require(false, "zstd reads the frame");
+    }
+    require(back == stream, "zstd gives the stream back");
+  }
 }
 
 }  // namespace cdd::fuzz

@@ -136,7 +136,7 @@ TEST(PackCsv, BadTextSaysWhere) {
                 .code(),
             ErrorCode::Unsupported);
   const std::string wide(65536, 'x');
-  expect_error(error_of("a,b\nc," + wide + "\n"), ErrorCode::Corrupt, 1, 1, 0);
+  expect_error(error_of("a,b\nc," + wide + "\n"), ErrorCode::Corrupt, 1, 1, 6);
 }
 
 TEST(PackCsv, OptionsAcceptWhatCanBe) {

@@ -3,6 +3,7 @@
 import io
 import random
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 import pytest
@@ -105,6 +106,25 @@ def test_offsets_and_epochs() -> None:
     for wrong in ("1.0000000001", "9223372037", "x"):
         with pytest.raises(cdd.FormatError, match="epoch"):
             column(wrong, types={"x": "epoch[s]"})
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "place"),
+    [
+        (b"a,b\n1,x\n", {}, (1, 1, 6)),
+        (b"a,b\n#\n1,2\n3,x\n", {"comment": "#"}, (2, 1, 12)),
+        (b'a,b\n1,"x\n', {"strict": False}, (1, 1, 6)),
+        (b"a,b\n1\n2,x\n", {"ragged": "skip"}, (1, 1, 8)),
+        (b'a,b\n1,"""x"\n', {}, (1, 1, 7)),
+        (b"a,b,c\n1,y,x\n", {"columns": [2]}, (1, 2, 10)),
+    ],
+)
+def test_field_of_another_type_says_where(
+    text: bytes, options: dict[str, Any], place: tuple[int, int, int]
+) -> None:
+    with pytest.raises(cdd.FormatError, match="no int64") as caught:
+        cdd.csv.read(text, int, **options)
+    assert (caught.value.row, caught.value.field, caught.value.offset) == place
 
 
 def test_given_types_take_whatever_reads_as_one() -> None:

@@ -175,7 +175,10 @@ def test_columns_by_name_and_number() -> None:
         (b"a,b\n1,2,3\n", {"ragged": "pad"}, (1, 2, 4)),
         (b"a,b\n1,\xff\n", {}, (1, 1, 6)),
         (b"a\n\nb\n", {"blank": "error"}, (1, 0, 2)),
-        (b"a,b\n1," + b"x" * 70_000, {}, (1, 1, 0)),
+        (b"a,b\n1," + b"x" * 70_000, {}, (1, 1, 6)),
+        (b'a,b\n1,"' + b"x" * 70_000 + b'"', {"comment": "#"}, (1, 1, 6)),
+        (b'a,b,c\n1,"2,3\n', {"strict": False}, (1, 2, 6)),
+        (b"a,b\n# 1,2\n\n1\n", {"comment": "#"}, (1, 1, 11)),
     ],
 )
 def test_bad_text_says_where(text: bytes, options: dict[str, object], place: tuple[int, int, int]) -> None:
@@ -183,11 +186,14 @@ def test_bad_text_says_where(text: bytes, options: dict[str, object], place: tup
         cdd.csv.pack(text, **options)
     assert (caught.value.row, caught.value.field, caught.value.offset) == place
     # The same behind a megabyte of good rows, where several threads meet it.
-    good = b"good,rows\n" * 200_000 if b"," in text else b"good\n" * 400_000
+    good = b"good" + b",rows" * text[: text.index(b"\n")].count(b",") + b"\n"
+    good *= 2_000_000 // len(good)
     count = good.count(b"\n")
     with pytest.raises(cdd.FormatError) as caught:
         cdd.csv.pack(good + text[text.index(b"\n") + 1 :], **options)
-    assert (caught.value.row, caught.value.field) == (count - 1 + place[0], place[1])
+    offset = len(good) - text.index(b"\n") - 1 + place[2]
+    there = count - 1 + place[0], place[1], offset
+    assert (caught.value.row, caught.value.field, caught.value.offset) == there
 
 
 def test_text_that_is_not_utf8() -> None:

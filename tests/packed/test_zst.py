@@ -1,5 +1,6 @@
 """Text in .zst files, which the core itself decompresses."""
 
+import gzip
 import io
 import os
 import threading
@@ -111,3 +112,20 @@ def test_a_pipe_of_its_name(tmp_path) -> None:
     with os.fdopen(read, "rb") as source:
         assert list(cdd.csv.pack(source, version=2)) == EXPECTED
     thread.join()
+
+
+def test_gz_that_is_cut_or_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv.gz"
+    whole = gzip.compress(TEXT)
+    path.write_bytes(whole)
+    assert list(cdd.csv.pack(path)) == EXPECTED
+    for read in (cdd.csv.pack, cdd.csv.read, lambda path: list(cdd.csv.batches(path, rows=1000))):
+        path.write_bytes(whole[: len(whole) // 2])
+        with pytest.raises(cdd.TruncatedError, match=r"a\.csv\.gz"):
+            read(path)
+        path.write_bytes(b"a,b\n1,2\n")
+        with pytest.raises(cdd.FormatError, match=r"a\.csv\.gz"):
+            read(path)
+        path.write_bytes(whole[:-8] + bytes(8))
+        with pytest.raises(cdd.FormatError, match=r"a\.csv\.gz"):
+            read(path)

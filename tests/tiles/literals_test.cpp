@@ -76,7 +76,8 @@ TEST(Literals, StreamsThatAreAlikeShareCodes) {
 TEST(Literals, EveryNumberOfKinds) {
   LiteralEncoder encoder;
   for (unsigned kinds = 1; kinds <= 256; ++kinds) {
-    for (const bool halves : {false, true}) checked(encoder, kinds_of_bytes(4096 + kinds, kinds, halves, kinds));
+    for (const bool halves : {false, true})
+      checked(encoder, kinds_of_bytes(4096 + kinds, kinds, halves, kinds));
   }
   EXPECT_TRUE(checked(encoder, kinds_of_bytes(16384, 256, false, 1)).empty());  // no smaller
   EXPECT_TRUE(checked(encoder, Buffer(4095)).empty());
@@ -131,7 +132,8 @@ TEST(Literals, RandomStreams) {
     const std::size_t n = blosc::kLeastLiterals + random() % 20000;
     std::vector<double> shares(256, 0.0);
     const unsigned kinds = 1 + random() % 256;
-    for (unsigned k = 0; k < kinds; ++k) shares[random() % 256] = std::exp2(-static_cast<double>(random() % 20));
+    for (unsigned k = 0; k < kinds; ++k)
+      shares[random() % 256] = std::exp2(-static_cast<double>(random() % 20));
     std::discrete_distribution<unsigned> byte(shares.begin(), shares.end());
     Buffer stream(n);
     for (std::byte& b : stream) b = std::byte(byte(random));

@@ -212,7 +212,8 @@ bool LiteralCode::make(const std::array<std::uint32_t, 256>& counts) {
   std::array<std::uint32_t, 256> wanted = counts;
   for (std::size_t i = 0; i < 256; ++i) {
     const std::size_t from = i < kTail ? 0 : i - kTail, to = std::min<std::size_t>(i + kTail + 1, 256);
-    const bool is_near = std::any_of(counts.begin() + from, counts.begin() + to, [](auto c) { return c > 0; });
+    const bool is_near =
+        std::any_of(counts.begin() + from, counts.begin() + to, [](auto c) { return c > 0; });
     if (wanted[i] == 0 && is_near) wanted[i] = 1;
   }
   std::array<levels::Bin, 256> bins{};
@@ -293,8 +294,8 @@ const LiteralCode* LiteralEncoder::best_known(const ByteCounts& sample, std::uin
     fewest = bits;
     best = &codes_[k];
   }
-  const auto kinds = static_cast<std::uint32_t>(
-      256 - std::count(sample.begin(), sample.end(), std::uint16_t{0}));
+  const auto kinds =
+      static_cast<std::uint32_t>(256 - std::count(sample.begin(), sample.end(), std::uint16_t{0}));
   // A sample looks as if it had fewer bits than the whole, by 0.72 for each kind of byte.
   const std::uint32_t wanted = fewest_bits(sample, sampled) + kinds * 3 / 4;
   return fewest <= wanted + wanted / 64 + sampled / 16 ? best : nullptr;
@@ -324,7 +325,8 @@ std::size_t LiteralEncoder::encode(Bytes stream, MutableBytes out) {
   std::byte* const block = put_frame_header(n, out.data());
   std::byte* const literals = block + kBlockHeaderBytes + kSectionHeaderBytes;
   std::byte* end = nullptr;
-  if (const LiteralCode* known = best_known(sample, kSamplePieces * kPieceBytes)) end = known->put(stream, literals);
+  if (const LiteralCode* known = best_known(sample, kSamplePieces * kPieceBytes))
+    end = known->put(stream, literals);
   if (end == nullptr) {
     const LiteralCode* const made = make(stream);
     if (made == nullptr) return 0;
@@ -350,8 +352,8 @@ std::size_t repeat_frame(Bytes stream, MutableBytes out) {
 }
 
 std::size_t literals_bound(std::size_t bytes) noexcept {
-  return kFrameHeaderMost + kBlockHeaderBytes + kSectionHeaderBytes + 128 + kJumpBytes + bytes * kMostBits / 8 +
-         4 * 16;
+  return kFrameHeaderMost + kBlockHeaderBytes + kSectionHeaderBytes + 128 + kJumpBytes +
+         bytes * kMostBits / 8 + 4 * 16;
 }
 
 }  // namespace cdd::blosc

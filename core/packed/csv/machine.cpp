@@ -1,5 +1,7 @@
 #include "core/packed/csv/machine.h"
 
+#include <algorithm>
+
 #include "core/base/error.h"
 
 namespace cdd::packed {
@@ -77,6 +79,7 @@ struct Reading {
   // One field. False where more text is needed.
   bool take_field() {
     std::byte* const begin = arena;
+    const std::size_t began = at;
     bool quoted = false;
     if (more() && is_quote()) {
       quoted = true;
@@ -94,6 +97,7 @@ struct Reading {
     const auto bytes = static_cast<std::size_t>(arena - begin);
     if (bytes > 0xffffffff) refuse(at, "a field of more than 2^32 - 1 bytes");
     out->cells.push_back({begin, static_cast<std::uint32_t>(bytes), quoted, 0});
+    out->begins.push_back(began);
     return true;
   }
 };
@@ -103,6 +107,7 @@ struct Reading {
 Machine read_csv_row(const CsvOptions& options, Bytes text, std::size_t at, bool last, std::byte*& arena,
                      std::uint64_t row, std::uint64_t text_offset, MachineRow* out) {
   out->cells.clear();
+  out->begins.clear();
   Reading reading{options, text, at, last, arena, row, text_offset, out};
   if (!reading.find_row()) {
     out->end = reading.at;
@@ -125,6 +130,18 @@ Machine read_csv_row(const CsvOptions& options, Bytes text, std::size_t at, bool
   }
   out->end = reading.at;
   return Machine::Row;
+}
+
+std::size_t find_field(const CsvOptions& options, Bytes text, std::uint64_t row, std::uint32_t columns,
+                       std::size_t field) {
+  std::vector<std::byte> memory(text.size());
+  MachineRow read;
+  for (std::size_t at = 0;; at = read.end) {
+    std::byte* arena = memory.data();
+    if (read_csv_row(options, text, at, true, arena, row, 0, &read) != Machine::Row) return at;
+    if (options.ragged == Ragged::Skip && read.cells.size() != columns) continue;
+    if (row-- == 0) return read.begins[std::min(field, read.begins.size() - 1)];
+  }
 }
 
 }  // namespace cdd::packed

@@ -8,6 +8,7 @@ namespace cdd::packed {
 
 struct MachineRow {
   std::vector<simd::CsvCell> cells;  // their bytes are in the arena
+  std::vector<std::size_t> begins;   // of the text: where each of them begins
   std::size_t end = 0;               // of the text: where the next row may begin
 };
 
@@ -18,5 +19,10 @@ enum class Machine { Row, End, Unfinished };
 // `place` is the row's number and the text's offset in the file, for errors. Throws Corrupt with the place.
 Machine read_csv_row(const CsvOptions& options, Bytes text, std::size_t at, bool last, std::byte*& arena,
                      std::uint64_t row, std::uint64_t text_offset, MachineRow* out);
+
+// Where a field of a row of `text` begins, found by reading all before it again: for errors alone. Rows that
+// have not `columns` fields do not count where options.ragged is Skip.
+std::size_t find_field(const CsvOptions& options, Bytes text, std::uint64_t row, std::uint32_t columns,
+                       std::size_t field);
 
 }  // namespace cdd::packed

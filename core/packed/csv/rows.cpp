@@ -205,11 +205,10 @@ void CsvRows::fit_columns(std::size_t first_row_cells) {
     }
     if (fields > columns || (fields < columns && options_.ragged == Ragged::Error)) {
       const std::uint64_t number = progress_.lines + r;
-      // The line is where its first cell points to, unless the machine copied it.
-      std::uint64_t offset = progress_.text_offset + at_;
-      if (row->data >= text_.data() && row->data <= text_.data() + text_.size()) {
-        offset = progress_.text_offset + static_cast<std::uint64_t>(row->data - text_.data()) - row->quoted;
-      }
+      CsvOptions every_line = options_;
+      every_line.ragged = Ragged::Pad;
+      const std::uint64_t offset = progress_.text_offset + at_ +
+                                   find_field(every_line, text_.subspan(at_, piece_used_), r, columns, 0);
       fail_at({Place::Kind::Row, number, std::min<std::uint64_t>(fields, columns), offset},
               ErrorCode::Corrupt, "row %llu at 0x%llx has %zu fields, the first row %u",
               static_cast<ull>(number), static_cast<ull>(offset), fields, columns);
