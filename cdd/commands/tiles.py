@@ -10,13 +10,19 @@ from cdd.tiles.pyramid import read_group
 
 
 def is_tiles(path: str) -> bool:
-    """Whether a path is looked at as an array of tiles: a zarr v3 array, or an OME-NGFF group of them."""
+    """Whether a path is looked at as an array of tiles: a zarr v3 array, or an OME-NGFF group of them. Where
+    zarr.json is no JSON, too: opening it says so."""
     try:
         found = json.loads(Path(path, "zarr.json").read_bytes())
-        if not isinstance(found, dict):
-            return False
-        return found.get("node_type") == "array" or read_group(path) is not None
-    except (OSError, ValueError, RecursionError, cdd.FormatError):
+    except OSError:
+        return False
+    except (ValueError, RecursionError):
+        return True
+    try:
+        return (
+            not isinstance(found, dict) or found.get("node_type") == "array" or read_group(path) is not None
+        )
+    except cdd.FormatError:
         return False
 
 

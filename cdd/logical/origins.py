@@ -3,6 +3,7 @@
 An origin can look again: load() gives the manifest as it is now. repo.py has the one of icechunk.
 """
 
+import json
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -73,6 +74,8 @@ def open_group(store: Any, name: str, mode: str = "r") -> Any:
         place = "the repository" if hasattr(store, "session") else store
         wanted = f"array {name!r} in {place}: no zarr group of this path" if name else f"arrays in {place}"
         raise LogicalError(f"no logical {wanted}") from error
+    except json.JSONDecodeError as error:
+        raise LogicalError(f"{store}: the zarr.json of {name or 'its root'!r} is no JSON: {error}") from error
 
 
 def manifest_of(group: Any) -> Any:

@@ -1,6 +1,7 @@
 """The door: cdd.tiles.open, and how much memory a writer will take."""
 
 import os
+from pathlib import Path
 from typing import Any, Literal, Unpack, overload
 
 from cdd import _cdd
@@ -62,7 +63,8 @@ def open(path: Any, mode: str = "r", **options: Any) -> TileReader | TileWriter:
         downsample=None      which dimensions are halved, "yx"; None: the last two but dimension 0
         reduce="mean"        how two items become one: "mean", "min", "max", "first"
         units=None, pixel_sizes=None    for the metadata: {"y": "micrometer"}, {"y": 0.65}
-    Of mode "a" only shape (for the bound of dimension 0), memory_bytes, durability.
+    Of mode "a" only shape (for the bound of dimension 0; its other numbers are those of the array),
+    memory_bytes, durability.
 
     A reader sees frames once their layer of tiles (tile_shape[0] frames) is stored, at most a second after
     that while more come, or after flush().
@@ -75,21 +77,32 @@ def open(path: Any, mode: str = "r", **options: Any) -> TileReader | TileWriter:
     if mode == "r":
         check_names(options, ("scale",), mode)
         return TileReader(path, **options)
-    return TileWriter(
-        path, mode, _resume_options(os.fspath(path), options) if mode == "a" else for_core(options)
-    )
+    if mode != "a":
+        return TileWriter(path, mode, for_core(options))
+    return _resumed(os.fspath(path), options)
 
 
-def _resume_options(path: str, options: dict[str, Any]) -> dict[str, Any]:
+def _resumed(path: str, options: dict[str, Any]) -> TileWriter:
     check_names(options, _RESUMABLE, "a")
     taken = dict(options)
     shape = taken.pop("shape", None)
     out = resumable(taken)
+    if shape is not None:
+        wanted = shape_of(shape)
+        with TileReader(path) as reader:
+            stored = reader.shape
+        if wanted[1:] != stored[1:] or len(wanted) != len(stored):
+            raise ValueError(f"{path}: shape is {tuple(shape)}, its frames are {stored[1:]}")
+        out["bound"] = wanted[0]
     if (group := read_group(path)) is not None:
         if group.scales != [str(k) for k in range(len(group.scales))] or not group.halves:
             raise _cdd.UnsupportedError(f"{path}: only pyramids that cdd made are gone on with")
         out |= {"scales": len(group.scales), "halves": group.halves, "reduce": group.reduce}
-    return out if shape is None else out | {"bound": shape_of(shape)[0]}
+    writer = TileWriter(path, "a", out)
+    for folder in ("", "*/"):  # nobody else is writing metadata now
+        for left in Path(path).glob(f"{folder}.zarr.json.*.tmp"):
+            left.unlink(missing_ok=True)
+    return writer
 
 
 def bytes_needed(**options: Unpack[TileOptions]) -> int:

@@ -125,6 +125,9 @@ def _names(names: Any, rank: int) -> tuple[str, ...]:
     for name in given:
         if name is not None and not isinstance(name, str):
             raise TypeError(f"dimension_names are str or None, not {shown(name)}")
+    named = [name for name in given if name]
+    if len(set(named)) != len(named):
+        raise ValueError(f"dimension_names are {given}, each name stands for one dimension")
     return tuple(name or "" for name in given)
 
 
@@ -166,7 +169,7 @@ def for_core(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a new array as the core takes them."""
     check_names(options, tuple(TileOptions.__annotations__), "w")
     for name in ("shape", "dtype"):
-        if name not in options:
+        if options.get(name) is None:
             raise TypeError(f"{name}= is needed for a new array")
     taken = dict(options)
     dtype = dtype_of_option(taken.pop("dtype"), bool(taken.pop("extensions", False)))
@@ -189,7 +192,9 @@ def for_core(options: Mapping[str, Any]) -> dict[str, Any]:
         attributes.encoded(attrs)  # refuses what JSON has not
     checksum = taken.pop("checksum", None)
     if checksum is not None:
-        out["checksum"] = int(bool(checksum))
+        if not isinstance(checksum, bool | np.bool_):
+            raise TypeError(f"checksum is True, False or None, not {shown(checksum)}")
+        out["checksum"] = int(checksum)
     out |= _scales(taken, names, shape, tile, attrs)
     if attrs is not None and "group" not in out:
         out["attributes"] = json.dumps(dict(attrs), ensure_ascii=False)
@@ -206,7 +211,14 @@ def _scales(
         taken.pop("reduce", "mean"),
     )
     units, pixel_sizes = taken.pop("units", None), taken.pop("pixel_sizes", None)
+    for what, value in (("units", units), ("pixel_sizes", pixel_sizes)):
+        if value is not None and not isinstance(value, Mapping):
+            raise TypeError(f"{what} is a dict with names of dimensions, not {shown(value)}")
     if scales == 1:
+        given = {"downsample": downsample, "units": units, "pixel_sizes": pixel_sizes}
+        for what, value in given.items():
+            if value is not None:
+                raise ValueError(f"{what}= is of a pyramid, which scales=2 or more makes")
         return {}
     if reduce == "median":
         raise ValueError('reduce="median" cannot be made frame by frame: "mean", "min", "max", "first" can')

@@ -1,9 +1,11 @@
 """The reader of one array of tiles, with NumPy's keys."""
 
+import errno
 import json
 import math
 import operator
 import os
+from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -25,6 +27,23 @@ class Stored(NamedTuple):
     absent_tiles: int  # not stored, since they are fill values
 
 
+def _opened(path: str) -> _cdd.TileReader:
+    try:
+        return _cdd.TileReader(path)
+    except FileNotFoundError:
+        folder = Path(path)
+        if folder.is_file():
+            raise _cdd.FormatError(
+                f"{path} is a file: an array of tiles is a folder with zarr.json"
+            ) from None
+        if (folder / ".zarray").exists() or (folder / ".zgroup").exists():
+            raise _cdd.UnsupportedError(f"{path} is zarr v2: cdd.migrate reads it") from None
+        if folder.is_dir():
+            told = "the folder is no array of tiles: it has no zarr.json"
+            raise FileNotFoundError(errno.ENOENT, told, path) from None
+        raise
+
+
 class TileReader(AwaitedTileReader, ComparedByRows):
     """Made by cdd.tiles.open(path). Any number of threads may read; it sees more only by refresh()."""
 
@@ -36,7 +55,7 @@ class TileReader(AwaitedTileReader, ComparedByRows):
             raise IndexError(f"scale {scale} is not one of {self._scales}")
         self._group_attrs = {} if group is None else group.attrs
         of_scale = self._path if group is None else f"{self._path}/{group.scales[scale]}"
-        self._core: _cdd.TileReader | None = _cdd.TileReader(of_scale)
+        self._core: _cdd.TileReader | None = _opened(of_scale)
         self._look()
 
     def _look(self) -> None:

@@ -1,6 +1,7 @@
 """The writer of one array of tiles: frames and bytes in, and what became of them."""
 
 import json
+import math
 import os
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -9,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cdd import _cdd
+from cdd.arguments import shown
 from cdd.dtypes import Array, DType, buffer_dtype, dtype_of
 from cdd.tiles.awaited import AwaitedTileWriter
 from cdd.tiles.metadata import Metadata
@@ -41,6 +43,9 @@ class Progress(NamedTuple):
     def encode_rate(self) -> float:
         """Bytes a second of encoding and storing tiles, while that is done; 0 before the first."""
         return self.received_bytes / self.encode_seconds if self.encode_seconds else 0.0
+
+
+_RECEIVED_BYTES = Progress._fields.index("received_bytes")
 
 
 class TileWriter(AwaitedTileWriter):
@@ -107,16 +112,31 @@ class TileWriter(AwaitedTileWriter):
         are never taken. What failed in the background is raised by the next call of any method: OSError where
         the disk failed. Items are little-endian, in row-major order.
         """
-        view = memoryview(data).cast("B")
+        try:
+            view = memoryview(data)
+        except TypeError:
+            raise TypeError(f"write() takes bytes or what has a buffer, not {shown(data)}") from None
+        if not view.c_contiguous:
+            raise ValueError(
+                f"write() takes items in row-major order, not strides {view.strides}: append() does"
+            )
+        view = view.cast("B")
         return view[self._core.write(view) :]
 
     def append(self, frames: npt.ArrayLike) -> None:
         """Takes whole frames, (n, *frame_shape) or one of frame_shape, and waits where no memory is free.
 
-        Any strides and byte order; TypeError for another dtype, ValueError for another shape or for frames
-        beyond a bounded shape, before any is taken.
+        Any strides and byte order; TypeError for another dtype, ValueError for another shape, for frames
+        beyond a bounded shape, or while write() has taken part of a frame, before any is taken.
         """
-        self._core.append(self._frames(frames).reshape(-1).view(np.uint8))
+        items = self._frames(frames).reshape(-1).view(np.uint8)
+        frame_bytes = math.prod(self.frame_shape) * self._dtype.itemsize
+        if not self.closed and (part := self._core.progress(0)[_RECEIVED_BYTES] % frame_bytes):
+            raise ValueError(
+                f"write() has taken {part:,} bytes of a frame of {frame_bytes:,}: its other "
+                f"{frame_bytes - part:,} come first"
+            )
+        self._core.append(items)
 
     def _frames(self, frames: npt.ArrayLike) -> Array:
         array = np.asarray(frames)

@@ -283,7 +283,8 @@ void TileReader::View::read_tile(const Box& box, std::span<const U64> tile, Muta
       }
     }
   } catch (Error& error) {
-    error.at({Place::Kind::Tile, tile_number});
+    error.at({Place::Kind::Tile, tile_number},
+             files_.name_of(metadata_.key_of(shard_index_of(shard_number))));
     throw;
   }
 }

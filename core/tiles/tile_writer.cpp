@@ -129,9 +129,11 @@ void TileWriter::append(Bytes bytes) {
   const std::lock_guard lock(callers_);
   check_usable();
   if (bytes.size() > room_bytes()) {
-    fail(ErrorCode::InvalidArgument, "%zu bytes for an array of %llu frames, which has room for %llu",
-         bytes.size(), static_cast<unsigned long long>(bound_),
-         static_cast<unsigned long long>(room_bytes()));
+    const U64 frame = tiling_.frame_bytes(), rest = bytes.size() % frame | room_bytes() % frame;
+    const U64 unit = rest == 0 ? frame : 1;
+    fail(ErrorCode::InvalidArgument, "%llu %s for an array of %llu frames, which has room for %llu",
+         static_cast<unsigned long long>(bytes.size() / unit), rest == 0 ? "frames" : "bytes",
+         static_cast<unsigned long long>(bound_), static_cast<unsigned long long>(room_bytes() / unit));
   }
   for (;;) {
     const U64 news = planes_.news();

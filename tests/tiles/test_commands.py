@@ -39,6 +39,16 @@ def test_info_and_verify(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "CRC-32C does not hold" in capsys.readouterr().out
 
 
+def test_metadata_that_is_no_json_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with tiles.open(tmp_path / "a.zarr", "w", shape=(None, 40, 50), dtype="uint16") as w:
+        w.append(camera(2, 40, 50))
+    with (tmp_path / "a.zarr" / "zarr.json").open("a") as file:
+        file.write("x")
+    for command in ("info", "verify"):
+        assert main([command, str(tmp_path / "a.zarr")]) != 0
+        assert "a.zarr/zarr.json: JSON: more text after the value" in capsys.readouterr().err
+
+
 def test_the_example_runs() -> None:
     example = Path(__file__).parent.parent.parent / "examples" / "python" / "camera.py"
     done = subprocess.run([sys.executable, "-P", str(example)], capture_output=True, text=True)

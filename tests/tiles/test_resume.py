@@ -17,7 +17,7 @@ import pytest
 
 import cdd
 from cdd import tiles
-from tests.tiles.conftest import Readers
+from tests.tiles.conftest import Readers, camera
 
 KILLS = int(os.environ.get("CDD_TILE_KILLS", "100"))
 FRAMES, HEIGHT, WIDTH = 400, 40, 48
@@ -219,3 +219,26 @@ def test_arrays_of_others_are_gone_on_with(tmp_path: Path, readers: Readers) -> 
         w.append(frames)
     for name, read in readers.items():
         np.testing.assert_array_equal(read(tmp_path / "a.zarr"), [*frames, *frames], err_msg=name)
+
+
+def test_a_shape_to_go_on_with_is_the_arrays(tmp_path: Path) -> None:
+    path = tmp_path / "a.zarr"
+    with tiles.open(path, "w", shape=(None, 40, 50), dtype="uint16") as w:
+        w.append(camera(2, 40, 50))
+    for wrong in ((None, 40, 51), (None, 40), (None, 40, 50, 1)):
+        with pytest.raises(ValueError, match=r"its frames are \(40, 50\)"):
+            tiles.open(path, "a", shape=wrong)
+    with tiles.open(path, "a", shape=(3, 40, 50)) as w:
+        w.append(camera(1, 40, 50))
+        with pytest.raises(ValueError, match="1 frames for an array of 3 frames, which has room for 0"):
+            w.append(camera(1, 40, 50))
+
+
+def test_what_a_killed_writer_left_beside_the_metadata_goes(tmp_path: Path) -> None:
+    path = tmp_path / "a.zarr"
+    with tiles.open(path, "w", shape=(None, 40, 50), dtype="uint16") as w:
+        w.append(camera(2, 40, 50))
+    left = path / ".zarr.json.0123456789abcdef.tmp"
+    left.write_text("{")
+    tiles.open(path, "a").close()
+    assert not left.exists()
