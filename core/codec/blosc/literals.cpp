@@ -14,6 +14,7 @@ constexpr std::uint32_t kMagic = 0xfd2fb528;
 constexpr unsigned kMostBits = simd::kMostByteCodeBits;  // of a code
 constexpr std::size_t kFrameHeaderMost = 9, kBlockHeaderBytes = 3, kSectionHeaderBytes = 5, kJumpBytes = 6;
 constexpr std::size_t kSamplePieces = 16, kPieceBytes = 128;
+constexpr std::uint32_t kSampleBytes = kSamplePieces * kPieceBytes;
 constexpr std::size_t kTail = 4;  // bytes so near to one that came may come, too
 
 // Bits from the lowest of each byte on, written eight bytes at a time.
@@ -76,14 +77,17 @@ std::uint32_t log2_16(std::uint32_t n) noexcept {
   return 16 * whole + kParts[part];
 }
 
-// Bits that bytes take at least which come so often, `total` in all.
-std::uint32_t fewest_bits(const ByteCounts& counts, std::uint32_t total) noexcept {
-  const std::uint32_t whole = log2_16(total);
-  std::uint32_t sixteenths = 0;
-  for (const std::uint32_t count : counts) {
-    if (count != 0) sixteenths += count * (whole - log2_16(count));
+// Bits that the sampled bytes take at least. A sample looks as if it had fewer than the whole, by 0.72 for
+// each kind of byte.
+std::uint32_t fewest_bits(const ByteCounts& sample) noexcept {
+  const std::uint32_t whole = log2_16(kSampleBytes);
+  std::uint32_t sixteenths = 0, kinds = 0;
+  for (const std::uint32_t count : sample) {
+    if (count == 0) continue;
+    sixteenths += count * (whole - log2_16(count));
+    ++kinds;
   }
-  return sixteenths / 16;
+  return sixteenths / 16 + kinds * 3 / 4;
 }
 
 // ---------------------------------------------------------------- frames of one block
@@ -283,9 +287,8 @@ std::byte* LiteralCode::put(Bytes stream, std::byte* out) const noexcept {
 
 // ---------------------------------------------------------------- streams
 
-// One that takes hardly more than new ones would, of which the description is counted, too.
-const LiteralCode* LiteralEncoder::best_known(const ByteCounts& sample, std::uint32_t sampled) const {
-  if (known_ == 0) return nullptr;
+// One that takes hardly more than `wanted` bits; new ones would need a description, too.
+const LiteralCode* LiteralEncoder::best_known(const ByteCounts& sample, std::uint32_t wanted) const {
   const LiteralCode* best = nullptr;
   std::uint32_t fewest = ~0u;
   for (std::size_t k = 0; k < known_; ++k) {
@@ -294,11 +297,7 @@ const LiteralCode* LiteralEncoder::best_known(const ByteCounts& sample, std::uin
     fewest = bits;
     best = &codes_[k];
   }
-  const auto kinds =
-      static_cast<std::uint32_t>(256 - std::count(sample.begin(), sample.end(), std::uint16_t{0}));
-  // A sample looks as if it had fewer bits than the whole, by 0.72 for each kind of byte.
-  const std::uint32_t wanted = fewest_bits(sample, sampled) + kinds * 3 / 4;
-  return fewest <= wanted + wanted / 64 + sampled / 16 ? best : nullptr;
+  return fewest <= wanted + wanted / 64 + kSampleBytes / 16 ? best : nullptr;
 }
 
 const LiteralCode* LiteralEncoder::make(Bytes stream) {
@@ -322,11 +321,13 @@ std::size_t LiteralEncoder::encode(Bytes stream, MutableBytes out) {
     counting.add(stream.subspan((n - kPieceBytes) * p / (kSamplePieces - 1), kPieceBytes));
   }
   const ByteCounts sample = counting.sums<std::uint16_t>();
+  const std::uint32_t wanted = fewest_bits(sample);
+  // As zstd has it, less than a 64th is no gain.
+  if (wanted > 8 * kSampleBytes - kSampleBytes / 8) return n;
   std::byte* const block = put_frame_header(n, out.data());
   std::byte* const literals = block + kBlockHeaderBytes + kSectionHeaderBytes;
   std::byte* end = nullptr;
-  if (const LiteralCode* known = best_known(sample, kSamplePieces * kPieceBytes))
-    end = known->put(stream, literals);
+  if (const LiteralCode* const known = best_known(sample, wanted)) end = known->put(stream, literals);
   if (end == nullptr) {
     const LiteralCode* const made = make(stream);
     if (made == nullptr) return 0;

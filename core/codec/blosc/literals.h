@@ -51,7 +51,7 @@ class LiteralEncoder {
   std::size_t encode(Bytes stream, MutableBytes out);
 
  private:
-  const LiteralCode* best_known(const ByteCounts& sample, std::uint32_t sampled) const;
+  const LiteralCode* best_known(const ByteCounts& sample, std::uint32_t wanted) const;
   const LiteralCode* make(Bytes stream);
 
   static constexpr std::size_t kMostKnown = 8;
