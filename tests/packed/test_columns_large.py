@@ -77,3 +77,19 @@ def test_a_given_type_that_does_not_hold_says_where() -> None:
     assert (caught.value.row, caught.value.field) == (first + 1, 2)
     offset = caught.value.offset
     assert text[offset : offset + len(fields[first][2])].decode() == fields[first][2]
+
+
+def test_texts_of_many_runs_are_joined() -> None:
+    """More runs than are read at a time, some without a byte of text."""
+    texts = ["t" * (i % 23) for i in range(50_000)]
+    block = "".join(f"{i},{text},{i / 8}\n" for i, text in enumerate(texts))
+    text = ("n,s,x\n" + block * 6 + "1,,2\n" * 400_000 + block).encode()
+    expected = texts * 6 + [""] * 400_000 + texts
+    try:
+        for threads in (1, 2, 3):
+            cdd.set_threads(threads)
+            columns = cdd.csv.read(text)
+            assert list(columns["s"]) == expected
+            assert len(columns["x"]) == len(expected)
+    finally:
+        cdd.set_threads(0)
