@@ -61,18 +61,22 @@ def show(what: str, value: str) -> None:
 
 
 def make_windows(folder: Path, superchunks: int) -> None:
-    """A book of superchunks of at least 1 MiB, and the same rows in single files."""
+    """A book of superchunks of at least 1 MiB, and the same rows in single files, which have the same chunks:
+    the codec of rows that hardly compress is named, and what is flushed ends a chunk."""
     random = np.random.default_rng(1)
     block = random.normal(size=(ROWS, 10, 2)).astype(np.float32)
     times = np.arange(ROWS * superchunks)
-    with cdd.dataset.open(folder / "many", "w", superchunk_bytes=1 << 20, durability="none") as w:
+    codecs = {"ob": {"codec": "raw"}, "price": {"codec": "numeric"}, "time": {"codec": "numeric"}}
+    options: dict[str, Any] = {"columns": codecs, "superchunk_bytes": 1 << 20, "durability": "none"}
+    with cdd.dataset.open(folder / "many", "w", **options) as w:
         for i in range(superchunks):
             w.append(time=times[i * ROWS : (i + 1) * ROWS], ob=block, price=block[:, 0, 0])
             w.flush()
     for name, array in (("ob", block), ("time", None), ("price", block[:, 0, 0])):
-        with cdd.open(folder / f"{name}.cdd", "w", durability="none") as one:
+        with cdd.open(folder / f"{name}.cdd", "w", durability="none", **codecs[name]) as one:
             for i in range(superchunks):
                 one.append(times[i * ROWS : (i + 1) * ROWS] if array is None else array)
+                one.flush()
 
 
 def windows(folder: Path) -> None:

@@ -109,19 +109,21 @@ class _Follower(Follower[dict[str, Any]]):
         self, table: Any, columns: Sequence[str] | None, start: int | None, timeout: float | None
     ) -> None:
         super().__init__(timeout)
-        dataset = table._dataset
+        dataset = table._home.dataset
         dataset._need_open()
         if not dataset._is_live:
             raise ValueError("a version gets no more rows: follow a dataset that was opened without as_of=")
         if columns is not None:
             table._chosen(columns)
         self._seen = self.first(start, len(table), "row", "the table's")
-        self._table, self._columns = table, columns
+        if dataset._home is not table._home:  # nobody has the one that it was of
+            table = dataset[table.name] if table.name else dataset
+        self._dataset, self._table, self._columns = dataset, table, columns
         self.watch = _cdd.Watch(self._place())
 
     def _place(self) -> str:
         """A folder in which something happens when rows come: that of a column."""
-        directory = self._table._dataset._session.directory
+        directory = self._dataset._session.directory
         if not directory.is_local:
             return ""
         table = self._table
@@ -131,10 +133,10 @@ class _Follower(Follower[dict[str, Any]]):
 
     def next(self) -> dict[str, Any] | Found:
         table = self._table
-        if table._dataset.closed:
+        if self._dataset.closed:
             return Found.END
         if len(table) <= self._seen:
-            table._dataset.refresh()
+            self._dataset.refresh()
             self._seen = min(self._seen, len(table))
         if len(table) == self._seen:
             return Found.NOTHING

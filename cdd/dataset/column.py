@@ -1,83 +1,109 @@
 """A column of a dataset: the face of a Reader over rows that lie in many superchunks."""
 
 import math
+import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from cdd import _cdd
 from cdd.dataset.awaited import AwaitedColumn
 from cdd.dataset.checking import ColumnReport, find_wrong
+from cdd.dataset.home import Home
 from cdd.dataset.protocol import extents as ex
-from cdd.dataset.protocol.session import Session
-from cdd.dataset.protocol.state import ColumnState, State, files_of, folder_of, path_of, superchunk_path
+from cdd.dataset.protocol.state import ColumnState, files_of, folder_of, path_of, superchunk_path
 from cdd.dtypes import Array, DType, buffer_dtype, code_of
 from cdd.progress import Progress
 from cdd.store.rows import ArrayRows
 from cdd.store.writer import Writer
 
 
-class Home(Protocol):
-    """What a column, or a table, needs to know of the dataset that it is of."""
-
-    _session: Session
-    _state: State
-    _files: _cdd.Superchunks
-
-    @property
-    def id(self) -> str: ...
-    def __getitem__(self, name: str) -> Any: ...
-    def refresh(self) -> bool: ...
-    def _allowed(self, name: str, state: ColumnState) -> dict[int, str]: ...
-    def _texts(self, table: str, name: str) -> list[str]: ...
-
-
 _BLOCK_BYTES = 16 << 20  # of rows that are iterated over
+
+_SETTING = threading.Lock()  # held while a column is told its extents
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_SETTING.acquire, after_in_parent=_SETTING.release, after_in_child=_SETTING.release
+    )
 
 
 class Column(AwaitedColumn, ArrayRows):
-    """The rows of one column. ds[name] gives it; it reads and is indexed as cdd.Reader, and lives as long as
-    the dataset that it comes from.
+    """The rows of one column. ds[name] gives it; it reads and is indexed as cdd.Reader. It goes on when
+    nobody has the dataset any more, until that is closed.
 
     Reading raises what a Reader raises, with the column and the file in the text; FormatError where a
     superchunk is missing or another file than the dataset means, TruncatedError where one has fewer rows than
     the version needs, and VersionExpiredError where the version's files were pruned.
     """
 
-    _core: _cdd.Column
     _dtype: DType
 
-    def __init__(self, dataset: Home, table: str, name: str, state: ColumnState) -> None:
-        self._dataset = dataset
+    def __init__(self, home: Home, table: str, name: str, state: ColumnState) -> None:
+        self._home = home
         self._table = table
         self._key = name
         self._state = state
         self._name = f"column {path_of(table, name)!r}"
         self._elsewhere: dict[int, Any] = {}
         layout = code_of(state.dtype), state.row_shape
-        prefix = f"{dataset._session.directory.name}/{folder_of(table, name, state)}/__"
-        if dataset._session.directory.is_local:
-            prefix = str(dataset._session.directory.store(f"{folder_of(table, name, state)}/__"))
-        self._core = _cdd.Column(layout, prefix, dataset._files)
+        directory = home.session.directory
+        prefix = f"{directory.name}/{folder_of(table, name, state)}/__"
+        if directory.is_local:
+            prefix = str(directory.store(f"{folder_of(table, name, state)}/__"))
+        self._made = _cdd.Column(layout, prefix, home.files)
+        self._waiting: tuple[ColumnState, int, int] | None = (state, 0, 0)  # until somebody reads
         self._dtype = state.dtype
         self._row_shape = state.row_shape
         self._item = buffer_dtype(state.dtype)
         if self._item is self._dtype:
-            self._reads(self._core, self._dtype, np.ndarray, np.empty)
+            self._reads(self._made, self._dtype, np.ndarray, np.empty)
+
+    @property  # type: ignore[override]
+    def _core(self) -> _cdd.Column:
+        """Knows its extents: a dataset may have many columns of many, and few that are read."""
+        if self._waiting is not None:
+            self._waiting[0].extents  # noqa: B018  read from their pages, before anything is held
+            with _SETTING:
+                if self._waiting is not None:
+                    self._give(*self._waiting)
+                    self._waiting = None
+        return self._made
+
+    def _give(self, state: ColumnState, rows: int, version: int) -> None:
+        name = f"{self._full_name} of version {version}"
+        self._made.set(np.ascontiguousarray(state.extents), self._places(state), rows, name)
 
     def _set(self, state: ColumnState, rows: int, version: int) -> None:
         """Shows the extents of a version, and the first `rows` of their rows."""
+        self._home.allowed(self._full_name, state)
+        with _SETTING:
+            if self._waiting is None:
+                self._give(state, rows, version)
+            else:
+                self._waiting = (state, rows, version)
         self._state = state
-        name = f"{self._full_name} of version {version}"
-        self._core.set(np.ascontiguousarray(state.extents), self._places(state), rows, name)
+
+    def _show(self, rows: int) -> None:
+        """The same extents, of an open one as many rows as these need."""
+        with _SETTING:
+            if self._waiting is None:
+                self._made.show(rows)
+            else:
+                self._waiting = (self._waiting[0], rows, self._waiting[2])
+
+    def _close(self) -> None:
+        with _SETTING:
+            self._waiting = None
+            self._made.close()
 
     def _places(self, state: ColumnState) -> dict[int, Any]:
         """Where superchunks lie that the prefix does not tell."""
-        directory = self._dataset._session.directory
+        directory = self._home.session.directory
         if directory.is_local:
-            return self._dataset._allowed(self._full_name, state)
+            return self._home.allowed(self._full_name, state)
         folder = folder_of(self._table, self._key, state)
         known = self._elsewhere
         for number in ex.numbers(state.extents) - known.keys():
@@ -110,12 +136,12 @@ class Column(AwaitedColumn, ArrayRows):
     @property
     def id(self) -> str:
         """The dataset's id."""
-        return self._dataset.id
+        return self._home.id
 
     @property
     def stored_bytes(self) -> int:
         """Bytes of the superchunks that this version uses, whole."""
-        directory = self._dataset._session.directory
+        directory = self._home.session.directory
         own = sum(directory.size(path) or 0 for path in files_of(self._table, self._key, self._state))
         return own + sum(Path(path).stat().st_size for path in self._state.elsewhere.values())
 
@@ -127,7 +153,7 @@ class Column(AwaitedColumn, ArrayRows):
     @property
     def closed(self) -> bool:
         """Whether the dataset was closed."""
-        return self._core.closed
+        return self._waiting is None and self._made.closed
 
     # ------------------------------------------------------------ texts
 
@@ -141,7 +167,7 @@ class Column(AwaitedColumn, ArrayRows):
         """The texts that its codes stand for, in the order of the codes. TypeError for other columns."""
         if not self.is_text:
             raise TypeError(f"column {self._full_name!r} holds {self._dtype}, no texts")
-        return self._dataset._texts(self._table, self._key)
+        return self._home.dataset._texts(self._table, self._key)
 
     def text(self, start: int = 0, stop: int | None = None) -> list[str]:
         """Rows [start, stop) as texts."""
@@ -172,7 +198,12 @@ class Column(AwaitedColumn, ArrayRows):
     def refresh(self) -> bool:
         """Refreshes the whole dataset, so that columns stay aligned. Returns whether there are more rows."""
         before = len(self)
-        self._dataset.refresh()
+        dataset = self._home.dataset
+        dataset.refresh()
+        if dataset._home is not self._home:  # nobody has the one that it was of
+            found = dataset[self._full_name]
+            self._set(found._state, len(found), dataset._state.number)
+            self._home = dataset._home
         return len(self) > before
 
     def verify(self, *, progress: Progress | None = None) -> ColumnReport:
@@ -181,8 +212,8 @@ class Column(AwaitedColumn, ArrayRows):
         extents = ex.seal(self._state.extents, len(self))
         numbers = sorted(ex.numbers(extents))
         bad = []
-        directory = self._dataset._session.directory
-        places = self._dataset._allowed(self._full_name, self._state) if directory.is_local else {}
+        directory = self._home.session.directory
+        places = self._home.allowed(self._full_name, self._state) if directory.is_local else {}
         for done, number in enumerate(numbers):
             if progress is not None:
                 progress(done, len(numbers))
@@ -205,11 +236,11 @@ class Column(AwaitedColumn, ArrayRows):
     def __dask_tokenize__(self) -> tuple[Any, ...]:
         """What the rows are, for keys of caches: other superchunks, or more rows, have another."""
         extents = self._state.extents.tobytes()
-        return ("cdd.dataset.Column", self._dataset.id, self._full_name, extents, len(self))
+        return ("cdd.dataset.Column", self.id, self._full_name, extents, len(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _column_of, (self._dataset, self._full_name)
+        return _column_of, (self._home.dataset, self._full_name)
 
 
-def _column_of(dataset: Home, name: str) -> Any:
+def _column_of(dataset: Any, name: str) -> Any:
     return dataset[name]

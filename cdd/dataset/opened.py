@@ -11,14 +11,13 @@ from cdd.dataset.awaited import AwaitedDataset
 from cdd.dataset.checking import DatasetReport
 from cdd.dataset.collecting.category import BYTES, ENDS, hidden_tables, texts_of
 from cdd.dataset.column import Column
+from cdd.dataset.home import Home, Shown
 from cdd.dataset.nested import group_of
-from cdd.dataset.protocol import extents as ex
 from cdd.dataset.protocol.directory import Directory, LocalDirectory, directory_of
-from cdd.dataset.protocol.errors import DatasetError
 from cdd.dataset.protocol.identity import read_id
 from cdd.dataset.protocol.log import Version
 from cdd.dataset.protocol.session import Session
-from cdd.dataset.protocol.state import ColumnState, State, locate, path_of
+from cdd.dataset.protocol.state import State, locate, path_of
 from cdd.dataset.table import Table
 from cdd.progress import Progress
 
@@ -44,11 +43,10 @@ class Dataset(AwaitedDataset, Table):
     ) -> None:
 
         most = files_limit() if max_open is None else arguments.size("max_open", max_open, 1, 1 << 30)
-        super().__init__(self, "")
         directory = directory_of(place)
         if isinstance(directory, LocalDirectory):
             directory = LocalDirectory(Path(directory.path).absolute())  # others may change the folder later
-        self._allow = tuple(Path(folder).resolve() for folder in allow)
+        allowed = tuple(Path(folder).resolve() for folder in allow)
         self._wanted = None if columns is None else tuple(columns)
         self._options = {
             "columns": self._wanted,
@@ -56,13 +54,16 @@ class Dataset(AwaitedDataset, Table):
             "mmap": mmap,
             "max_open": max_open,
             "max_chunk_bytes": max_chunk_bytes,
-            "allow": tuple(map(str, self._allow)),
+            "allow": tuple(map(str, allowed)),
         }
         self._id = read_id(directory, writes=False)
         self._session = Session(directory)
         self._files = _cdd.Superchunks(
             {"check": check, "mmap": mmap, "max_chunk_bytes": max_chunk_bytes}, most
         )
+        super().__init__(Home(self, self._session, self._files, self._id, allowed), "")
+        options = self._options
+        self._home.reopen = lambda home: _reopen(directory, home.id, home.shown, options)
         self._is_live = as_of is None
         self._tables: dict[str, Table] = {}
         self._closed = False
@@ -72,17 +73,17 @@ class Dataset(AwaitedDataset, Table):
 
     def _show(self, state: State) -> None:
         """Shows a version, and of the newest what was flushed since."""
-        self._state = state
+        self._state = self._home.state = state
         for name, table in state.tables.items():
             view: Table = self
             if name:
-                view = self._tables.setdefault(name, Table(self, name))
+                view = self._tables.setdefault(name, Table(self._home, name))
             for key, column in table.columns.items():
                 if self._wanted is not None and not table.hidden and path_of(name, key) not in self._wanted:
                     continue
                 shown = view._columns.get(key)
                 if shown is None or shown.dtype != column.dtype or shown._row_shape != column.row_shape:
-                    view._columns[key] = shown = Column(self, name, key, column)
+                    view._columns[key] = shown = Column(self._home, name, key, column)
                 shown._set(column, table.rows, state.number)
             for key in [key for key in view._columns if key not in table.columns]:
                 del view._columns[key]
@@ -94,16 +95,21 @@ class Dataset(AwaitedDataset, Table):
                 locate(state, name)
         if self._is_live:
             self._look()
+        self._remember()
+
+    def _remember(self) -> None:
+        rows = {name: len(table) for name, table in (("", self), *self._tables.items())}
+        self._home.shown = Shown(self._state.number, self._is_live, rows)
 
     def _look(self) -> None:
         """Shows rows that were flushed: of each table as many as its shortest column has."""
         for view in (self, *self._tables.values()):
             columns = view._columns.values()
-            there = [column._core.rows_there() for column in columns if ex.is_open(column._state.extents)]
+            there = [column._core.rows_there() for column in columns if column._state.is_open]
             if not there or min(there) <= view._rows:
                 continue
             for column in columns:
-                column._core.show(min(there))
+                column._show(min(there))
             view._rows = min(there)
 
     def refresh(self) -> bool:
@@ -119,6 +125,7 @@ class Dataset(AwaitedDataset, Table):
             self._show(newest)
         else:
             self._look()
+            self._remember()
         return before != (self._state.number, [len(table) for table in (self, *self._tables.values())])
 
     def __getitem__(self, name: str) -> Any:
@@ -195,19 +202,6 @@ class Dataset(AwaitedDataset, Table):
             raise _cdd.FormatError(f"column {path_of(table, name)!r} has codes, and no texts")
         return texts_of(data[BYTES][:], ends[ENDS][:])
 
-    def _allowed(self, name: str, state: ColumnState) -> dict[int, str]:
-        """Paths of superchunks that lie elsewhere, where that is below a folder that is allowed."""
-        found = {}
-        for number, place in state.elsewhere.items():
-            path = Path(place).resolve()
-            if not any(path.is_relative_to(folder) for folder in self._allow):
-                raise DatasetError(
-                    f"column {name!r}: superchunk {number} lies at {place!r}, below none of the folders that "
-                    "allow= names"
-                )
-            found[number] = str(path)
-        return found
-
     # ------------------------------------------------------------ the end
 
     @property
@@ -224,7 +218,7 @@ class Dataset(AwaitedDataset, Table):
         self._closed = True
         for view in (self, *self._tables.values()):
             for column in view._columns.values():
-                column._core.close()
+                column._close()
         self._files.close()
 
     def __enter__(self) -> Self:
@@ -249,9 +243,7 @@ class Dataset(AwaitedDataset, Table):
         directory = self._session.directory
         if not isinstance(directory, LocalDirectory):
             raise TypeError(f"a dataset in {directory.name} cannot be pickled, one in a folder can")
-        number = None if self._is_live and self._state.number == 0 else self._state.number
-        shown = {name: len(table) for name, table in (("", self), *self._tables.items())}
-        return _reopen, (directory.path, self._id, number, self._is_live, shown, self._options)
+        return _reopen, (directory.path, self._id, self._home.shown, self._options)
 
 
 def files_limit() -> int:
@@ -265,26 +257,22 @@ def files_limit() -> int:
     return 1 << 16 if soft == resource.RLIM_INFINITY else min(1 << 16, max(16, soft // 2))
 
 
-def _reopen(
-    path: str,
-    dataset_id: str,
-    number: int | None,
-    is_live: bool,
-    shown: dict[str, int],
-    options: dict[str, Any],
-) -> Dataset:
+def _reopen(place: Any, dataset_id: str, shown: Shown, options: dict[str, Any]) -> Dataset:
     """The same rows of the same version, also where it has grown since."""
-    made = Dataset(path, as_of=None if is_live else number, **options)
+    number = None if shown.is_live and shown.number == 0 else shown.number
+    made = Dataset(place, as_of=None if shown.is_live else number, **options)
     if made.id != dataset_id:
-        raise _cdd.FormatError(f"{path} is another dataset now: its id is {made.id}, not {dataset_id}")
-    if is_live and number is not None and made._state.number != number:
+        name = made._session.directory.name
+        raise _cdd.FormatError(f"{name} is another dataset now: its id is {made.id}, not {dataset_id}")
+    if shown.is_live and number is not None and made._state.number != number:
         made._is_live = False
         made._show(made._session.of_record(made._session.log.record(number)))
         made._is_live = True
         made._look()
-    for name, rows in shown.items():
+    for name, rows in shown.rows.items():
         view: Table = made if not name else made._tables[name]
         for column in view._columns.values():
-            column._core.show(rows)
+            column._show(rows)
         view._rows = rows
+    made._remember()
     return made

@@ -8,7 +8,8 @@ import numpy.typing as npt
 
 from cdd import arguments
 from cdd.dataset.awaited import AwaitedTable
-from cdd.dataset.column import Column, Home
+from cdd.dataset.column import Column
+from cdd.dataset.home import Home
 from cdd.dataset.nested import group_of
 from cdd.dataset.protocol.errors import DatasetError
 from cdd.dataset.protocol.state import TableState, path_of, shown_names
@@ -25,8 +26,8 @@ class Table(AwaitedTable):
     table[name] is a Column, len(table) its rows. at(), between() and asof() look times up in the clock.
     """
 
-    def __init__(self, dataset: Home, name: str) -> None:
-        self._dataset = dataset
+    def __init__(self, home: Home, name: str) -> None:
+        self._home = home
         self._table_name = name
         self._columns: dict[str, Column] = {}
         self._rows = 0
@@ -38,7 +39,7 @@ class Table(AwaitedTable):
 
     @property
     def _of_state(self) -> TableState:
-        return self._dataset._state.tables.get(self._table_name, TableState())
+        return self._home.state.tables.get(self._table_name, TableState())
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -53,8 +54,7 @@ class Table(AwaitedTable):
     @property
     def attrs(self) -> dict[str, Any]:
         """A copy of its attributes; a transaction changes them."""
-        state = self._dataset._state
-        return dict(self._of_state.attrs if self._table_name else state.attrs)
+        return dict(self._of_state.attrs if self._table_name else self._home.state.attrs)
 
     def __len__(self) -> int:
         return self._rows
@@ -207,7 +207,7 @@ class Table(AwaitedTable):
         return join_by_time(mine, theirs, ranges, direction, tolerance, exact)
 
     def _other(self, other: "str | Table") -> "Table":
-        found = self._dataset[other] if isinstance(other, str) else other
+        found = self._home.dataset[other] if isinstance(other, str) else other
         if not isinstance(found, Table):
             raise TypeError(f"asof joins another table, {arguments.shown(other)} is none")
         return found

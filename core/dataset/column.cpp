@@ -14,6 +14,8 @@ using ull = unsigned long long;  // for printf
 
 // A read of at least as many bytes is worth waking other threads for.
 constexpr std::uint64_t kParallelBytes = std::uint64_t{2} << 20;
+// Windows that are cut while the processor fetches what the next one needs.
+constexpr std::size_t kAhead = 4;
 
 }  // namespace
 
@@ -37,11 +39,18 @@ Extents::Extents(std::span<const Extent> extents, std::string prefix, Exceptions
     }
     ends_.push_back(end);
   }
+  const std::size_t sealed = end == Extent::kOpen ? ends_.size() - 1 : ends_.size();
+  if (sealed > 0 && ends_[sealed - 1] > 0) {
+    extents_in_a_row_ = static_cast<double>(sealed) / static_cast<double>(ends_[sealed - 1]);
+  }
   const auto is_far = [](const auto& one) { return one.second.memory && one.second.memory->is_far(); };
   is_far_ = std::any_of(exceptions_.begin(), exceptions_.end(), is_far);
 }
 
+// Superchunks have about as many rows each, so a proportional guess is right, or near.
 std::size_t Extents::with_row(std::uint64_t row) const noexcept {
+  const auto guess = static_cast<std::size_t>(static_cast<double>(row) * extents_in_a_row_);
+  if (guess < ends_.size() && begin(guess) <= row && row < ends_[guess]) return guess;
   return static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), row) - ends_.begin());
 }
 
@@ -205,6 +214,12 @@ void Column::cut_into_pieces(RowRange range, const Cells* cells, std::byte* out,
   }
 }
 
+void Column::fetch_ahead(std::uint64_t row) const noexcept {
+  if (row >= rows_) return;
+  const Superchunks::File* const file = extents_->known_file(extents_->with_row(row));
+  if (file != nullptr) Superchunks::fetch_ahead(*file);
+}
+
 void Column::read_windows(std::span<const std::uint64_t> starts, std::uint64_t rows, MutableBytes out,
                           const Cells* cells) const {
   const ColumnWindows windows{this, cells, starts, rows, out};
@@ -265,7 +280,9 @@ void read_columns(std::span<const ColumnWindows> columns) {
       ordered = windows.starts;
       order = in_order(ordered);
     }
-    for (const std::size_t w : order) {
+    for (std::size_t at = 0; at < order.size(); ++at) {
+      const std::size_t w = order[at];
+      if (at + kAhead < order.size()) windows.column->fetch_ahead(windows.starts[order[at + kAhead]]);
       std::byte* const out = windows.out.data() + w * windows.rows * row_bytes;
       windows.column->cut_into_pieces({windows.starts[w], windows.rows}, cells, out, pieces, uses);
     }

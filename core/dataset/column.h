@@ -58,10 +58,15 @@ class Extents {
   // "<prefix>17__.cdd"
   std::string path(std::size_t i) const;
   Superchunks::File& file(std::size_t i, Superchunks& superchunks) const;
+  // Null before file().
+  const Superchunks::File* known_file(std::size_t i) const noexcept {
+    return files_[i].load(std::memory_order_acquire);
+  }
 
  private:
   std::vector<Extent> extents_;
   std::vector<std::uint64_t> ends_;
+  double extents_in_a_row_ = 0;  // of those that have an end
   std::string prefix_;
   Exceptions exceptions_;
   bool is_far_ = false;
@@ -103,6 +108,9 @@ class Column final : public Rows {
   // Cuts rows as Reader::cut_into_pieces does. What no file holds stands at `out` at once.
   void cut_into_pieces(RowRange range, const Cells* cells, std::byte* out, std::vector<Piece>& pieces,
                        std::vector<PieceUse>& uses) const;
+
+  // Has the processor fetch what reading rows from `row` on needs of an open superchunk.
+  void fetch_ahead(std::uint64_t row) const noexcept;
 
   // Throws an error of a superchunk again, with the names of the column and the file.
   [[noreturn]] void blame(std::size_t extent, const Error& error) const;

@@ -43,9 +43,22 @@ Superchunks::File& Superchunks::file(const std::string& path, const std::shared_
   return *found;
 }
 
+void Superchunks::fetch_ahead(const File& file) noexcept {
+  const Reader* const reader = file.reader.load(std::memory_order_relaxed);
+#if defined(__GNUC__)
+  constexpr std::size_t kLine = 64;
+  for (std::size_t at = 0; reader != nullptr && at < Reader::kWarmBytes; at += kLine) {
+    __builtin_prefetch(reinterpret_cast<const char*>(reader) + at);
+  }
+#else
+  static_cast<void>(reader);
+#endif
+}
+
 // A user counts itself first and looks for the reader then; close_some() takes the reader away first and
 // counts users then. So either the user finds none, or it is counted.
 Superchunks::Use Superchunks::use(File& file) {
+  fetch_ahead(file);  // counting waits until all that is read before has come
   Use use(file);
   use.reader_ = file.reader.load(std::memory_order_seq_cst);
   if (use.reader_ == nullptr) use.reader_ = open(file);

@@ -31,12 +31,12 @@ class Superchunks {
   };
   // One file, open or not. It lives as long as the Superchunks.
   struct File {
-    std::string path;
-    std::shared_ptr<Storage> memory;  // instead of a path
-    Salt salt{};                      // of the file that is meant
     std::atomic<Reader*> reader{nullptr};
     std::atomic<std::uint32_t> users{0};
     std::atomic<bool> is_touched{false};
+    Salt salt{};  // of the file that is meant
+    std::string path;
+    std::shared_ptr<Storage> memory;  // instead of a path
   };
   // A file that stays open as long as this lives.
   class Use {
@@ -66,6 +66,9 @@ class Superchunks {
 
   // Throws as Reader, Io where it cannot be opened, and Corrupt where it is another file than is meant.
   Use use(File& file);
+
+  // Has the processor fetch what a read needs of the file's reader, if it is open.
+  static void fetch_ahead(const File& file) noexcept;
 
   std::size_t open_files() const;
 

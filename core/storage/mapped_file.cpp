@@ -11,13 +11,13 @@ namespace cdd {
 std::unique_ptr<MappedStorage> MappedStorage::open(const std::string& path) {
   std::unique_ptr<MappedStorage> storage(
       new MappedStorage(FileStorage::open(path, FileStorage::Access::Read)));
-  storage->maps_.push_back(map_file(storage->file_->file(), storage->file_->size()));
-  storage->current_.store(&storage->maps_.back(), std::memory_order_release);
+  storage->first_ = map_file(storage->file_->file(), storage->file_->size());
   return storage;
 }
 
 MappedStorage::~MappedStorage() {
-  for (const Bytes map : maps_) unmap_file(map);
+  unmap_file(first_);
+  for (const Bytes map : later_) unmap_file(map);
 }
 
 Bytes MappedStorage::read_at(std::uint64_t offset, std::size_t n, Scratch& scratch) const {
@@ -31,14 +31,14 @@ void MappedStorage::look_again() {
   const ForkGate gate;
   const std::lock_guard lock(mutex_);
   const std::uint64_t bytes = file_->size();
-  const std::uint64_t mapped = maps_.back().size();
+  const std::uint64_t mapped = current_.load(std::memory_order_relaxed)->size();
   if (bytes < mapped + mapped / 2 || bytes == mapped) return;
   try {
-    maps_.push_back(map_file(file_->file(), bytes));
+    later_.push_back(map_file(file_->file(), bytes));
   } catch (const Error&) {
     return;  // no address space left: positional reads serve as well
   }
-  current_.store(&maps_.back(), std::memory_order_release);
+  current_.store(&later_.back(), std::memory_order_release);
 }
 
 // Where addresses have 32 bits, a map of a large file would leave little for anything else.

@@ -35,10 +35,11 @@ class MappedStorage final : public Storage {
  private:
   explicit MappedStorage(std::unique_ptr<FileStorage> file) : file_(std::move(file)) {}
 
+  std::atomic<const Bytes*> current_{&first_};
+  Bytes first_;
   std::unique_ptr<FileStorage> file_;
-  std::mutex mutex_;        // guards maps_
-  std::deque<Bytes> maps_;  // all stay: readers may hold pointers into them
-  std::atomic<const Bytes*> current_{nullptr};
+  std::mutex mutex_;        // guards later_
+  std::deque<Bytes> later_;  // all stay, as the first: readers may hold pointers into them
 };
 
 // Whether a file that is only read is mapped.

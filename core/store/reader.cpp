@@ -30,10 +30,10 @@ Place place_of(std::uint64_t chunk, std::uint64_t offset) {
 Reader::Reader(std::shared_ptr<Storage> storage, const ReaderOptions& options)
     : storage_(std::move(storage)),
       is_far_(storage_->is_far()),
+      file_bytes_(storage_->size()),
       options_(options),
       header_(read_header(*storage_)),
-      index_(*storage_, header_.metadata, header_.first_block),
-      file_bytes_(storage_->size()) {
+      index_(*storage_, header_.metadata, header_.first_block) {
   if (options_.as_of) show(*options_.as_of);
   if (is_far_) index_.digest(index_.chunks());  // all of it now: later look-ups would fetch within locks
   learn_fixed_bytes();
@@ -158,11 +158,13 @@ Bytes Reader::read_record(const ChunkEntry& entry) const {
          ull{entry.offset + entry.size}, ull{storage_->size()});
   }
   check_addressable(0, entry.size);
-  // The padding counts: a map that is cut off right behind the record does not have it.
   const std::uint64_t end = entry.offset + entry.size;
-  const bool is_fixed = end + kScratchPadding <= fixed_bytes_.load(std::memory_order_relaxed);
-  return (is_fixed ? read_exactly : copy_exactly)(*storage_, entry.offset, entry.size,
-                                                  scratch<RecordBytes>());
+  const std::uint64_t fixed = fixed_bytes_.load(std::memory_order_relaxed);
+  Scratch& own = scratch<RecordBytes>();
+  if (end > fixed) return copy_exactly(*storage_, entry.offset, entry.size, own);
+  const Bytes record = read_exactly(*storage_, entry.offset, entry.size, own);
+  // A map that is cut off right behind the record lacks the padding.
+  return end + kScratchPadding <= fixed ? record : own.own(record);
 }
 
 // Of a chunk, before anything is allocated for them.

@@ -58,6 +58,9 @@ struct ChunkRange {
 
 class Reader final : public Rows {
  public:
+  // Of its own bytes those that each read looks at come first: as many, for who reads many files in turns.
+  static constexpr std::size_t kWarmBytes = 448;
+
   // Reads the header and the ends of the index, no chunk. Throws Corrupt, Truncated, Checksum, Unsupported,
   // Io.
   explicit Reader(std::shared_ptr<Storage> storage, const ReaderOptions& options = {});
@@ -152,6 +155,8 @@ class Reader final : public Rows {
   void search_items(Bytes values, Side side, std::span<std::uint64_t> places, RowRange range) const;
   template <class Item>
   Item first_item(std::uint64_t chunk) const;
+  template <class Item>
+  void narrow(Item value, Side side, std::uint64_t* low, std::uint64_t* high) const;
   void read_range(RowRange range, const Cells* cells, std::byte* out) const;
   void read_range_in_parallel(RowRange range, const Cells* cells, std::byte* out) const;
   OpenChunk open_chunk(std::uint64_t chunk) const;
@@ -168,16 +173,17 @@ class Reader final : public Rows {
   bool ends_within_file(std::uint64_t end) const;
   void learn_fixed_bytes();
 
+  // What every read needs stands together: of a thousand files that are read in turns, it is cold each time.
   std::shared_ptr<Storage> storage_;
   const bool is_far_;
-  ReaderOptions options_;
-  Header header_;
-  ChunkIndex index_;
-  RowLayout layout_;
   std::atomic<bool> layout_known_{false};
   mutable std::atomic<std::uint64_t> file_bytes_;  // known so far; grows
   // Where the last chunk ends that no writer takes back. What is before may be read through a map.
   std::atomic<std::uint64_t> fixed_bytes_{0};
+  RowLayout layout_;
+  ReaderOptions options_;
+  Header header_;
+  ChunkIndex index_;
   mutable std::mutex refresh_mutex_;
   mutable std::mutex touched_mutex_;  // verify_once only
   mutable std::vector<bool> touched_;

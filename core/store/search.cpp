@@ -83,6 +83,29 @@ Item Reader::first_item(std::uint64_t chunk) const {
   return item;
 }
 
+// Times grow nearly evenly, so the chunk that has the place of `value` is guessed from the ends, and looked for
+// around that with growing steps: each look reads a chunk. What is left between `low` and `high` is bisected.
+template <class Item>
+void Reader::narrow(Item value, Side side, std::uint64_t* low, std::uint64_t* high) const {
+  constexpr std::uint64_t kFewChunks = 32;
+  constexpr int kMostSteps = 5;
+  if (*high - *low < kFewChunks) return;
+  const Item first = first_item<Item>(*low), last = first_item<Item>(*high - 1);
+  const double part = (static_cast<double>(value) - static_cast<double>(first)) /
+                      (static_cast<double>(last) - static_cast<double>(first));
+  if (!(part >= 0 && part <= 1)) return;
+  const auto guess = *low + static_cast<std::uint64_t>(part * static_cast<double>(*high - 1 - *low));
+  std::uint64_t at = std::clamp(guess, *low + 1, *high - 1);
+  const bool is_up = is_before(first_item<Item>(at), value, side);
+  (is_up ? *low : *high) = at;
+  for (std::uint64_t i = 0, step = 1; i < kMostSteps && *high - *low > step; ++i, step *= 4) {
+    at = is_up ? *low + step : *high - step;
+    const bool is_low = is_before(first_item<Item>(at), value, side);
+    (is_low ? *low : *high) = at;
+    if (is_low != is_up) return;
+  }
+}
+
 template <class Item>
 void Reader::search_items(Bytes values, Side side, std::span<std::uint64_t> places, RowRange range) const {
   const auto value_of = [&](std::size_t i) {
@@ -111,6 +134,11 @@ void Reader::search_items(Bytes values, Side side, std::span<std::uint64_t> plac
       if (low == open.number && is_open && low < last_chunk &&
           !is_before(first_item<Item>(low + 1), value, side)) {
         high = low + 1;
+      }
+      try {
+        narrow(value, side, &low, &high);
+      } catch (const Error&) {
+        // of a chunk that is damaged: maybe no other look needs it
       }
       while (high - low > 1) {
         const std::uint64_t middle = low + (high - low) / 2;

@@ -1,6 +1,13 @@
-"""A dataset that was closed holds no files, though it and its columns are still there."""
+"""A dataset that was closed holds no files, though it and its columns are still there; nor does one that
+nobody has any more."""
 
+import gc
+import os
+import pickle
 import sys
+import weakref
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -34,3 +41,78 @@ def test_close_lets_go_of_all_files(mmap: bool, tmp_path: Path) -> None:
     assert held(tmp_path / "d") == []
     with pytest.raises(ValueError, match="closed"):
         column[:1]
+
+
+@pytest.fixture
+def no_collector() -> Iterator[None]:
+    """What is let go of goes with its last reference, or not at all."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def make(path: Path) -> None:
+    with dataset.open(path, "w") as writer:
+        writer.append(time=np.arange(100), x=np.arange(100) * 2.0, kind=["a", "b"] * 50)
+        writer["trades"].append(time=np.arange(50), price=np.arange(50.0))
+        writer.commit()
+
+
+@pytest.mark.usefixtures("no_collector")
+def test_the_last_reference_lets_go_of_all_files(tmp_path: Path) -> None:
+    make(tmp_path / "d")
+    ds = dataset.open(tmp_path / "d")
+    ds.read_windows([0, 5], 10, asof={"trades": ("price",)})
+    assert ds["x"][7] == 14 and ds["kind"].text(0, 2) == ["a", "b"] and ds["trades"].at(7) == 7
+    ds.refresh()
+    assert next(ds.follow(start=3, timeout=0.01))["x"][0] == 6
+    assert len(held(tmp_path / "d")) > 3
+    column, table, gone = ds["x"], ds["trades"], weakref.ref(ds)
+    del ds
+    assert gone() is None
+    assert column[8] == 16 and table["price"][3] == 3 and table.clock == "time"
+    del column, table
+    assert held(tmp_path / "d") == []
+
+
+@pytest.mark.usefixtures("no_collector")
+def test_columns_and_tables_go_on_without_their_dataset(tmp_path: Path) -> None:
+    make(tmp_path / "d")
+    column, table = dataset.open(tmp_path / "d")["x"], dataset.open(tmp_path / "d")["trades"]
+    kind = dataset.open(tmp_path / "d")["kind"]
+    copied = pickle.loads(pickle.dumps(column))
+    with dataset.open(tmp_path / "d", "a") as writer:
+        writer.append(time=[100], x=[200.0], kind=["c"])
+        writer["trades"].append(time=[100], price=[-1.0])
+    assert len(column) == len(copied) == 100 and not column.closed
+    assert column.refresh() and not column.refresh() and column[-1] == 200
+    assert copied.refresh() and copied[-1] == 200
+    assert kind.refresh() and kind.text(98) == ["a", "b", "c"] and kind.categories == ["a", "b", "c"]
+    steps = list(table.follow(start=49, timeout=0.2))
+    assert np.concatenate([step["price"] for step in steps]).tolist() == [49, -1]
+    assert table.asof("trades").tolist() == list(range(50))  # of the rows that it shows itself
+    version = dataset.open(tmp_path / "d", as_of=1)["x"]
+    assert not version.refresh() and pickle.loads(pickle.dumps(version))[:].tolist() == version[:].tolist()
+
+
+def test_many_threads_are_first_at_once(tmp_path: Path) -> None:
+    make(tmp_path / "d")
+    for _ in range(20):
+        ds = dataset.open(tmp_path / "d")
+        with ThreadPoolExecutor(8) as threads:
+            sums = list(threads.map(lambda _: float(ds["x"][:].sum()), range(16)))
+        assert sums == [9900.0] * 16
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_a_child_reads_a_column_that_nobody_read(tmp_path: Path) -> None:
+    make(tmp_path / "d")
+    ds = dataset.open(tmp_path / "d")
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if ds["x"][3] == 6 else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    ds.close()
+    with pytest.raises(ValueError, match="closed"):
+        ds["x"]

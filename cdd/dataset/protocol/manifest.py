@@ -6,6 +6,7 @@ columns that one commit writes share a file.
 """
 
 import json
+import struct
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -26,6 +27,7 @@ _MOST_BYTES = 1 << 30
 
 INLINE = 128  # extents of a column that stand in the manifest itself; more are in pages
 _VERSION = 1
+_ID = struct.Struct("<qq")
 
 
 def manifest_path(write_id: str) -> str:
@@ -278,19 +280,21 @@ def _column_of(entry: Field, load: Callable[[Pages], Array]) -> ColumnState:
 
 def _extents_of(entry: Field) -> Array:
     entry.length(0, 1 << 31)
-    made = np.zeros((len(entry.value), ex.WIDTH), np.int64)
+    rows = []
     for i, values in enumerate(entry.value):
         try:
-            number, first, rows, file_id, *known = values
-            made[i, 0] = number
-            made[i, 1] = first
-            made[i, 2] = ex.OPEN if rows is None else rows
-            made[i, 3:5] = np.frombuffer(bytes.fromhex(file_id), np.int64)
-            if known:
-                made[i, 5:7] = known
-                made[i, 7] = 1
-        except (TypeError, ValueError, OverflowError):
+            number, first, count, file_id, *known = values
+            items = (*known, 1) if known else (0, 0, 0)
+            own = _ID.unpack(bytes.fromhex(file_id))
+            rows.append((number, first, ex.OPEN if count is None else count, *own, *items))
+            if len(rows[-1]) != ex.WIDTH or not all(type(n) is int for n in rows[-1]):
+                raise TypeError
+        except (TypeError, ValueError, struct.error):
             entry.at(i, values).fail("a number, a row, rows or null, an id, and maybe two items are wanted")
+    try:
+        made = np.array(rows, np.int64).reshape(-1, ex.WIDTH)
+    except OverflowError:
+        entry.fail("numbers of extents are below 2**63")
     wrong = (made[:, :2] < 0).any(axis=1) | (made[:, 2] < ex.OPEN) | (made[:, :3] > 1 << 62).any(axis=1)
     wrong[:-1] |= made[:-1, 2] == ex.OPEN  # only the last may be open
     if wrong.any():

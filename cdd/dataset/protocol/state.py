@@ -63,6 +63,11 @@ class ColumnState:
             self.stored = np.concatenate((first, self.inline))
         return self.stored
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the last extent goes on to the end of its file. That one stands in the manifest itself."""
+        return ex.is_open(self.inline if self.stored is None and len(self.inline) else self.extents)
+
     def with_extents(self, extents: Array) -> "ColumnState":
         return replace(self, stored=extents)
 

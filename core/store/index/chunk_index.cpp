@@ -29,7 +29,8 @@ ChunkIndex::ChunkIndex(const Storage& storage, const Metadata& metadata, std::ui
 }
 
 ChunkIndex::~ChunkIndex() {
-  for (std::size_t t = 0; t < kTables; ++t) {
+  for (const Table& page : first_table_) delete page.load(std::memory_order_relaxed);
+  for (std::size_t t = 1; t < kTables; ++t) {
     Table* const table = tables_[t].load(std::memory_order_relaxed);
     if (table == nullptr) continue;
     for (std::size_t i = 0; i < kFirstTablePages << t; ++i) delete table[i].load(std::memory_order_relaxed);
@@ -37,25 +38,36 @@ ChunkIndex::~ChunkIndex() {
   }
 }
 
-// Table t holds pages [64 * (2^t - 1), 64 * (2^(t+1) - 1)), so no table ever moves. The caller holds the
-// mutex or knows that the table exists.
-std::atomic<ChunkIndex::Page*>& ChunkIndex::page_pointer(std::uint64_t page) const {
+// Table t holds pages [8 * (2^t - 1), 8 * (2^(t+1) - 1)), so no table ever moves.
+ChunkIndex::TablePlace ChunkIndex::table_place(std::uint64_t page) noexcept {
   const auto t = static_cast<std::size_t>(std::bit_width(page / kFirstTablePages + 1)) - 1;
-  Table* table = tables_[t].load(std::memory_order_acquire);
+  return {t, static_cast<std::size_t>(page - kFirstTablePages * ((std::uint64_t{1} << t) - 1))};
+}
+
+// Where the pointer to a page stands. The caller holds the mutex.
+std::atomic<ChunkIndex::Page*>& ChunkIndex::page_pointer(std::uint64_t page) const {
+  const TablePlace place = table_place(page);
+  if (place.table == 0) return first_table_[place.at];
+  Table* table = tables_[place.table].load(std::memory_order_acquire);
   if (table == nullptr) {
-    table = new Table[kFirstTablePages << t]();
-    tables_[t].store(table, std::memory_order_release);
+    table = new Table[kFirstTablePages << place.table]();
+    tables_[place.table].store(table, std::memory_order_release);
   }
-  return table[page - kFirstTablePages * ((std::uint64_t{1} << t) - 1)];
+  return table[place.at];
+}
+
+// Null for one that was not loaded yet.
+const ChunkIndex::Page* ChunkIndex::known_page(std::uint64_t page) const noexcept {
+  const TablePlace place = table_place(page);
+  if (place.table == 0) return first_table_[place.at].load(std::memory_order_acquire);
+  const Table* const table = tables_[place.table].load(std::memory_order_acquire);
+  return table == nullptr ? nullptr : table[place.at].load(std::memory_order_acquire);
 }
 
 const ChunkIndex::Page& ChunkIndex::page_with(std::uint64_t chunk) const {
   const std::uint64_t number = chunk / kPageEntries;
-  const auto t = static_cast<std::size_t>(std::bit_width(number / kFirstTablePages + 1)) - 1;
-  if (tables_[t].load(std::memory_order_acquire) != nullptr) {
-    const Page* const page = page_pointer(number).load(std::memory_order_acquire);
-    if (page != nullptr && page->filled.load(std::memory_order_acquire) > chunk % kPageEntries) return *page;
-  }
+  const Page* const page = known_page(number);
+  if (page != nullptr && page->filled.load(std::memory_order_acquire) > chunk % kPageEntries) return *page;
   const ForkGate gate;
   const std::lock_guard lock(mutex_);
   return load_page(number, chunks());

@@ -61,8 +61,8 @@ class ChunkIndex {
 
  private:
   static constexpr std::size_t kPageEntries = 128;
-  static constexpr std::size_t kFirstTablePages = 64;
-  static constexpr std::size_t kTables = 32;  // each twice as long as the one before
+  static constexpr std::size_t kFirstTablePages = 8;
+  static constexpr std::size_t kTables = 35;  // each twice as long as the one before
 
   // Column-wise, so that the search for a row touches little memory. Entries below `filled` never change.
   struct Page {
@@ -76,20 +76,27 @@ class ChunkIndex {
     std::array<std::uint32_t, kPageEntries> record_check{};
   };
   using Table = std::atomic<Page*>;
+  struct TablePlace {
+    std::size_t table = 0;
+    std::size_t at = 0;
+  };
 
   const Page& page_with(std::uint64_t chunk) const;
   const Page& load_page(std::uint64_t page, std::uint64_t chunks) const;
+  static TablePlace table_place(std::uint64_t page) noexcept;
   std::atomic<Page*>& page_pointer(std::uint64_t page) const;
+  const Page* known_page(std::uint64_t page) const noexcept;
   void fill_page(Page& page, std::uint64_t first, std::uint32_t count) const;
   void look_behind_damage(CommittedEnd& end);
   std::uint64_t page_of_row(std::uint64_t row, std::uint64_t chunks) const;
 
-  mutable std::mutex mutex_;  // guards walk_ and the making and filling of pages
-  BlockWalk walk_;
-  mutable std::array<std::atomic<Table*>, kTables> tables_{};
-  std::atomic<std::uint64_t> durable_chunks_{0};
   std::atomic<std::uint64_t> chunks_{0};
   std::atomic<std::uint64_t> rows_{0};
+  mutable std::array<Table, kFirstTablePages> first_table_{};  // beside the numbers that each look-up needs
+  mutable std::array<std::atomic<Table*>, kTables> tables_{};  // the first stays null
+  std::atomic<std::uint64_t> durable_chunks_{0};
+  mutable std::mutex mutex_;  // guards walk_ and the making and filling of pages
+  BlockWalk walk_;
 };
 
 }  // namespace cdd

@@ -1,0 +1,73 @@
+"""searchsorted() among many chunks: a guess from the ends, steps around it, and bisection."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cdd
+
+ROWS = 40_000
+
+
+def growing(kind: str) -> np.ndarray:
+    random = np.random.default_rng(3)
+    steps = {
+        "even": lambda: np.full(ROWS, 7),
+        "random": lambda: random.integers(0, 50, ROWS),
+        "bursts": lambda: np.where(random.random(ROWS) < 0.001, 1_000_000, 0),
+        "exponential": lambda: (1.001 ** np.arange(ROWS)).astype(np.int64) % (1 << 40),
+        "late": lambda: np.where(np.arange(ROWS) > ROWS - 100, 1 << 40, 1),
+        "early": lambda: np.where(np.arange(ROWS) < 100, 1 << 40, 1),
+        "equal": lambda: np.zeros(ROWS, np.int64),
+    }[kind]()
+    return np.cumsum(steps) - (1 << 41)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float64, np.float32, np.uint64, np.int8])
+@pytest.mark.parametrize("kind", ["even", "random", "bursts", "exponential", "late", "early", "equal"])
+def test_as_numpy_finds_it(kind: str, dtype: type, tmp_path: Path) -> None:
+    rows = growing(kind)
+    if dtype in (np.uint64, np.int8):
+        rows -= rows[0]
+        rows = np.minimum(rows // max(1, int(rows[-1]) // 100), 127) if dtype is np.int8 else rows
+    rows = np.sort(rows.astype(dtype))
+    if dtype is np.float32:
+        rows[-700:] = np.nan
+    with cdd.open(tmp_path / "x.cdd", "w", chunk_rows=64, durability="none") as w:
+        w.append(rows)
+    random = np.random.default_rng(4)
+    wanted = [*rows[random.integers(0, ROWS, 100)], *rows[[0, 1, 63, 64, 65, -65, -64, -2, -1]]]
+    if np.dtype(dtype).kind != "u":
+        wanted += [rows[0] - dtype(1)] if rows[0] > np.iinfo(np.int8).min else []
+    wanted += [rows[random.integers(0, ROWS)] // dtype(2) for _ in range(20)]
+    for side in ("left", "right"):
+        for value in wanted:  # each of a reader that knows nothing, and of one that has looked
+            with cdd.open(tmp_path / "x.cdd") as fresh:
+                assert fresh.nchunks > 600
+                assert fresh.searchsorted(value, side) == np.searchsorted(rows, value, side)
+        with cdd.open(tmp_path / "x.cdd") as r:
+            values = np.array(wanted, dtype)
+            assert np.array_equal(r.searchsorted(values, side), np.searchsorted(rows, values, side))
+            for value in values:
+                assert r.searchsorted(value, side) == np.searchsorted(rows, value, side)
+
+
+@pytest.mark.parametrize("damaged", [0, -1, 300])
+def test_damage_that_no_look_needs_is_none(damaged: int, tmp_path: Path) -> None:
+    rows = np.arange(ROWS) * 3
+    with cdd.open(tmp_path / "x.cdd", "w", chunk_rows=64, durability="none") as w:
+        w.append(rows)
+    with cdd.open(tmp_path / "x.cdd") as r:
+        at = r.chunk_infos[damaged].offset
+    data = bytearray((tmp_path / "x.cdd").read_bytes())
+    data[at + 40] ^= 1
+    found = 0
+    for value in range(30, 3 * ROWS, 9973):
+        with cdd.open(data) as r:
+            try:
+                assert r.searchsorted(value) == np.searchsorted(rows, value)
+                found += 1
+            except cdd.ChecksumError:
+                continue
+    assert found >= (10 if damaged != 300 else 1)
