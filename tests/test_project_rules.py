@@ -32,7 +32,7 @@ MAY_INCLUDE: dict[str, tuple[str, ...]] = {
     "core/store/rescue": (BASE, OS, FORMATS[0], "core/storage", "core/threads", *CODECS, INDEX, "core/store"),
     "core/tiles": (BASE, OS, SIMD, FORMATS[2], "core/storage", "core/threads", *CODECS),
     "core/packed": (BASE, OS, SIMD, FORMATS[1], "core/storage", "core/threads", *CODECS),
-    "core/dataset": (BASE, OS, "core/storage", "core/threads", *CODECS, "core/store"),
+    "core/dataset": (BASE, OS, SIMD, "core/storage", "core/threads", *CODECS, "core/store"),
     "core/async": (BASE, OS, "core/storage", "core/threads", *CODECS, *SYSTEMS, "core/dataset"),
     "capi": (*WITHOUT_KERNELS, FORMATS[1]),
     "ext": (*WITHOUT_KERNELS, FORMATS[0], FORMATS[1]),

@@ -20,7 +20,6 @@ from cdd.progress import Progress
 from cdd.store.rows import ArrayRows
 from cdd.store.writer import Writer
 
-
 _BLOCK_BYTES = 16 << 20  # of rows that are iterated over
 
 _SETTING = threading.Lock()  # held while a column is told its extents
@@ -61,8 +60,8 @@ class Column(AwaitedColumn, ArrayRows):
         if self._item is self._dtype:
             self._reads(self._made, self._dtype, np.ndarray, np.empty)
 
-    @property  # type: ignore[override]
-    def _core(self) -> _cdd.Column:
+    @property
+    def _core(self) -> _cdd.Column:  # type: ignore[override]
         """Knows its extents: a dataset may have many columns of many, and few that are read."""
         if self._waiting is not None:
             self._waiting[0].extents  # noqa: B018  read from their pages, before anything is held
@@ -167,7 +166,8 @@ class Column(AwaitedColumn, ArrayRows):
         """The texts that its codes stand for, in the order of the codes. TypeError for other columns."""
         if not self.is_text:
             raise TypeError(f"column {self._full_name!r} holds {self._dtype}, no texts")
-        return self._home.dataset._texts(self._table, self._key)
+        found: list[str] = self._home.dataset._texts(self._table, self._key)
+        return found
 
     def text(self, start: int = 0, stop: int | None = None) -> list[str]:
         """Rows [start, stop) as texts."""

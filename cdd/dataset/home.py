@@ -26,7 +26,12 @@ class Home:
     """Of one dataset."""
 
     def __init__(
-        self, dataset: Any, session: Session, files: _cdd.Superchunks, dataset_id: str, allow: tuple[Path, ...]
+        self,
+        dataset: Any,
+        session: Session,
+        files: _cdd.Superchunks,
+        dataset_id: str,
+        allow: tuple[Path, ...],
     ) -> None:
         self.session = session
         self.files = files

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/os/fork_gate.h"
+#include "core/simd/fetch.h"
 
 namespace cdd {
 namespace {
@@ -45,14 +46,7 @@ Superchunks::File& Superchunks::file(const std::string& path, const std::shared_
 
 void Superchunks::fetch_ahead(const File& file) noexcept {
   const Reader* const reader = file.reader.load(std::memory_order_relaxed);
-#if defined(__GNUC__)
-  constexpr std::size_t kLine = 64;
-  for (std::size_t at = 0; reader != nullptr && at < Reader::kWarmBytes; at += kLine) {
-    __builtin_prefetch(reinterpret_cast<const char*>(reader) + at);
-  }
-#else
-  static_cast<void>(reader);
-#endif
+  if (reader != nullptr) cdd::fetch_ahead(reader, Reader::kWarmBytes);
 }
 
 // A user counts itself first and looks for the reader then; close_some() takes the reader away first and

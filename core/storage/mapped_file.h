@@ -38,7 +38,7 @@ class MappedStorage final : public Storage {
   std::atomic<const Bytes*> current_{&first_};
   Bytes first_;
   std::unique_ptr<FileStorage> file_;
-  std::mutex mutex_;        // guards later_
+  std::mutex mutex_;         // guards later_
   std::deque<Bytes> later_;  // all stay, as the first: readers may hold pointers into them
 };
 

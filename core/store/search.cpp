@@ -83,12 +83,13 @@ Item Reader::first_item(std::uint64_t chunk) const {
   return item;
 }
 
-// Times grow nearly evenly, so the chunk that has the place of `value` is guessed from the ends, and looked for
-// around that with growing steps: each look reads a chunk. What is left between `low` and `high` is bisected.
+// Times grow nearly evenly, so the chunk that has the place of `value` is guessed from the ends, and looked
+// for around that with growing steps: each look reads a chunk. What is left between `low` and `high` is
+// bisected.
 template <class Item>
 void Reader::narrow(Item value, Side side, std::uint64_t* low, std::uint64_t* high) const {
   constexpr std::uint64_t kFewChunks = 32;
-  constexpr int kMostSteps = 5;
+  constexpr std::uint64_t kMostStep = 256;
   if (*high - *low < kFewChunks) return;
   const Item first = first_item<Item>(*low), last = first_item<Item>(*high - 1);
   const double part = (static_cast<double>(value) - static_cast<double>(first)) /
@@ -98,7 +99,7 @@ void Reader::narrow(Item value, Side side, std::uint64_t* low, std::uint64_t* hi
   std::uint64_t at = std::clamp(guess, *low + 1, *high - 1);
   const bool is_up = is_before(first_item<Item>(at), value, side);
   (is_up ? *low : *high) = at;
-  for (std::uint64_t i = 0, step = 1; i < kMostSteps && *high - *low > step; ++i, step *= 4) {
+  for (std::uint64_t step = 1; step <= kMostStep && *high - *low > step; step *= 4) {
     at = is_up ? *low + step : *high - step;
     const bool is_low = is_before(first_item<Item>(at), value, side);
     (is_low ? *low : *high) = at;
