@@ -80,6 +80,9 @@ class Table(AwaitedTable):
         columns = ", ".join(self._columns) or "nothing"
         return f"<cdd.dataset.Table {self._table_name!r}, {self._rows} rows of {columns}>"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _table_of, (self._home.dataset, self._table_name)
+
     def read(
         self, start: int = 0, stop: int | None = None, *, columns: Sequence[str] | None = None
     ) -> dict[str, Array]:
@@ -211,3 +214,7 @@ class Table(AwaitedTable):
         if not isinstance(found, Table):
             raise TypeError(f"asof joins another table, {arguments.shown(other)} is none")
         return found
+
+
+def _table_of(dataset: Any, name: str) -> Any:
+    return dataset[name]

@@ -92,6 +92,7 @@ def test_columns_and_tables_go_on_without_their_dataset(tmp_path: Path) -> None:
     steps = list(table.follow(start=49, timeout=0.2))
     assert np.concatenate([step["price"] for step in steps]).tolist() == [49, -1]
     assert table.asof("trades").tolist() == list(range(50))  # of the rows that it shows itself
+    assert pickle.loads(pickle.dumps(table)).asof("trades").tolist() == list(range(50))
     version = dataset.open(tmp_path / "d", as_of=1)["x"]
     assert not version.refresh() and pickle.loads(pickle.dumps(version))[:].tolist() == version[:].tolist()
 
