@@ -39,11 +39,12 @@ from cdd.arguments import flag, shown, size
 from cdd.packed.columns import Columns
 from cdd.packed.exporting import parts, write_to
 from cdd.packed.options import CsvOptions, Options, options_of
+from cdd.packed.places import total_bytes
 from cdd.packed.reading import Reading, batches_of, columns_of, first_row, pack_stream
 from cdd.packed.rows import Packed
 from cdd.packed.sources import Source, whole
 from cdd.packed.storing import StoreReport
-from cdd.packed.targets import Storing, total_bytes
+from cdd.packed.targets import Storing
 from cdd.progress import Progress
 
 __all__ = ["batches", "count", "pack", "read", "store", "write"]
@@ -185,6 +186,7 @@ def store(
             raise ValueError("overwrite and resume are both set: give one")
         job = Storing(reading, os.fspath(target), shape, dtype, clock, null, lossy, sort, order)
         job.progress, job.total, job.open_dataset = progress, total_bytes(source), _open_dataset
+        job.check_replaceable = _check_replaceable
         return job.run("w" if overwrite else "a" if resume else "x", resume)
     finally:
         reading.close()
@@ -194,6 +196,12 @@ def _open_dataset(*arguments: Any, **options: Any) -> Any:
     from cdd import dataset
 
     return dataset.open(*arguments, **options)
+
+
+def _check_replaceable(path: str) -> None:
+    from cdd.dataset.protocol import directory, identity
+
+    identity.check_clear(directory.directory_of(path))
 
 
 def count(source: Source, *, header: bool = True, **options: Unpack[CsvOptions]) -> int:

@@ -13,25 +13,31 @@ import numpy as np
 import numpy.typing as npt
 
 from cdd import _cdd
+from cdd.arguments import shown, size
 from cdd.packed.columns import Column
-from cdd.packed.options import Options
+from cdd.packed.options import Options, listed
 
 Array = npt.NDArray[Any]
 
 FEW = 65_536  # different texts that make a category
+_MOST_NAME = 90  # a dataset takes 100
+_TAKEN = re.compile(r"data|meta|con|prn|aux|nul|com[0-9]|lpt[0-9]", re.IGNORECASE)
 
 
-def stored_names(names: Sequence[str]) -> dict[str, str]:
-    """The name in a dataset of each column of CSV. Raises ValueError for two of one name."""
+def stored_names(names: Sequence[str], taken: Sequence[str] = ()) -> dict[str, str]:
+    """The name in a dataset of each column of CSV, none of them `taken`: no two are the same for a file system
+    that ignores case. Raises ValueError for two of one name."""
     made: dict[str, str] = {}
+    known = {name.lower() for name in taken}
     for number, name in enumerate(names):
         if name in made:
             raise ValueError(f"columns {list(made).index(name)} and {number} are both called {name!r}")
-        plain = re.sub(r"[^0-9A-Za-z_]+", "_", name).strip("_") or f"column_{number}"
+        plain = re.sub(r"[^0-9A-Za-z_]+", "_", name)[:_MOST_NAME].strip("_") or f"column_{number}"
         plain = f"c_{plain}" if plain[0].isdigit() else plain
-        plain = f"{plain}_" if plain.lower() in ("data", "meta") else plain
-        while plain in made.values():
+        plain = f"{plain}_" if _TAKEN.fullmatch(plain) else plain
+        while plain.lower() in known:
             plain = f"{plain}_{number}"
+        known.add(plain.lower())
         made[name] = plain
     return made
 
@@ -137,7 +143,7 @@ def filled(column: Column, name: str, null: Any, row: int, wanted: np.dtype[Any]
         raise ValueError(
             f"column {name!r} has no value in row {first}: null={{{name!r}: value}} says what stands for it"
         )
-    given, values = np.asarray(value), column.values
+    given, values = _null_of(column, name, value), column.values
     if values.dtype.kind in "iub" and len(lost_in(given.reshape(1), values.dtype)):
         double = np.dtype(np.float64)
         if wanted is None or wanted.kind != "f" or len(lost_in(values, double)):
@@ -149,6 +155,68 @@ def filled(column: Column, name: str, null: Any, row: int, wanted: np.dtype[Any]
     return np.where(column.valid, values, given.astype(values.dtype))
 
 
+def _null_of(column: Column, name: str, value: Any) -> Array:
+    """What stands for a null, as an array of no dimension. Raises ValueError for what is none of the type."""
+    is_time = column.values.dtype.kind == "M"
+    given = np.asarray(value)
+    try:
+        if is_time:
+            given = given.astype(column.values.dtype)
+        elif given.dtype.kind in "OSUT":
+            given = np.asarray(float(given.item()) if column.type == "float64" else int(given.item()))
+    except (TypeError, ValueError):
+        given = np.empty(2)
+    if given.ndim or (not is_time and given.dtype.kind not in "biuf"):
+        raise ValueError(f"column {name!r} is {column.type}, which null={shown(value)} is not")
+    return given
+
+
+def check_null(null: Any, names: Sequence[str]) -> None:
+    """KeyError for values of columns that are not there."""
+    for name in null if isinstance(null, Mapping) else ():
+        if name not in names:
+            raise KeyError(f"null has {name!r}, the columns are {listed(names)}")
+
+
+def check_text(column: Column, name: str, row: int) -> None:
+    """ValueError for text that is no UTF-8, which the core has let pass."""
+    assert column.text is not None
+    try:
+        bytes(column.text.data).decode()
+    except UnicodeDecodeError:
+        for number in range(len(column.text)):
+            try:
+                column.text.bytes(number).decode()
+            except UnicodeDecodeError:
+                raise ValueError(
+                    f"column {name!r} has {shown(column.text.bytes(number))} in row {row + number}, which is no "
+                    "UTF-8: a dataset holds no other text (columns= leaves the column out)"
+                ) from None
+
+
+def shape_of(shape: Any) -> tuple[int, ...]:
+    """Raises TypeError and ValueError that name the keyword."""
+    if isinstance(shape, str) or not hasattr(shape, "__iter__"):
+        raise TypeError(f"shape is a tuple of integers, as (50, 3), not {shown(shape)}")
+    return tuple(size(f"dimension {at} of shape", dim, 1, 1 << 31) for at, dim in enumerate(shape, 1))
+
+
+def gathered(columns: list[Column], by: Array) -> Column:
+    """Rows `by` of columns one after the other."""
+    if columns[0].text is not None:
+        texts = [text for column in columns for text in (column.text or ())]
+        encoded = [texts[i].encode() for i in by.tolist()]
+        offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+        return Column(("text", offsets, b"".join(encoded), None, 0, 0))
+    values = np.concatenate([column.values for column in columns])[by]
+    valid = np.concatenate(
+        [np.ones(len(c.values), np.bool_) if c.valid is None else c.valid for c in columns]
+    )[by]
+    nulls = int(len(valid) - np.count_nonzero(valid))
+    plain = values.view(np.int64) if values.dtype.kind == "M" else values
+    return Column((columns[0].type, plain, None, valid if nulls else None, nulls, 0))
+
+
 @dataclass
 class Findings:
     """What a look at all rows found."""
@@ -157,6 +225,8 @@ class Findings:
     unordered: int | None = None  # the first row whose time is before the one before it
     lossy: dict[str, tuple[int, int, float]] = field(default_factory=dict)  # name: (rows, first row, value)
     texts: dict[str, set[bytes] | None] = field(default_factory=dict)  # None: more than FEW
+    is_strict: bool = False  # times that are the same are out of order, too
+    checks_texts: bool = False
     _last: Any = None
 
     def look(
@@ -172,6 +242,8 @@ class Findings:
     ) -> None:
         for name, column in zip(names, columns, strict=True):
             if column.text is not None:
+                if self.checks_texts:
+                    check_text(column, name, row)
                 self._count_texts(name, column)
                 continue
             values = filled(column, name, null, row, dtype if name in book else None)
@@ -189,9 +261,10 @@ class Findings:
 
     def _look_at_order(self, values: Array, row: int) -> None:
         if self.unordered is None and len(values):
-            before = values[:1] if self._last is None else np.asarray([self._last], values.dtype)
-            back = np.flatnonzero(values < np.concatenate([before, values[:-1]]))
-            self.unordered = row + int(back[0]) if len(back) else None
+            first = 1 if self._last is None else 0
+            before = values[:-1] if first else np.append(np.asarray([self._last], values.dtype), values[:-1])
+            back = np.flatnonzero(values[first:] <= before if self.is_strict else values[first:] < before)
+            self.unordered = row + first + int(back[0]) if len(back) else None
             self._last = values[-1]
 
     def _count_texts(self, name: str, column: Column) -> None:

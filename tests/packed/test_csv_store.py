@@ -56,7 +56,7 @@ def test_recorded_books(recorded, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("text", "options", "what"),
     [
-        (b"a,b\n1,1.23456789\n", {"shape": (2,)}, "1 decimals.*row 0: 1.23456789"),
+        (b"a,b\n1,1.23456789\n", {"shape": (2,)}, "1 number .*row 0: 1.23456789"),
         (b"a,b\n1,\n2,3\n", {}, "'b' has no value in row 0"),
         (b"a,b\n1,x\n", {}, "'b' is text"),
         (b"a,a\n1,2\n", {}, "columns 0 and 1 are both called 'a'"),
@@ -129,7 +129,7 @@ def test_a_number_that_a_dtype_does_not_hold_is_no_other_number(
         else "int64"
     )
     if not is_held:
-        with pytest.raises(ValueError, match=f"'b' has 1 decimals that {dtype} does not hold.* row 1: "):
+        with pytest.raises(ValueError, match=f"'b' has 1 number that {dtype} does not hold.* row 1: "):
             cdd.csv.store(source, target, {"b": types}, dtype=dtype)
         assert is_pipe or not target.exists()
         return

@@ -59,9 +59,8 @@ def read_id(directory: Directory, writes: bool) -> str:
     return dataset_id
 
 
-def clear(directory: Directory) -> None:
-    """Removes what is there of a dataset; nothing else, and nothing while a writer has it open. Raises
-    FileExistsError for a folder that holds other things, and BlockingIOError."""
+def check_clear(directory: Directory) -> None:
+    """Raises what clear() raises, and removes nothing."""
     names = set(directory.list(""))
     strange = sorted(names - {"meta", "data"})
     if strange and directory.size(DATASET) is None:
@@ -73,6 +72,12 @@ def clear(directory: Directory) -> None:
     for owner in directory.list("meta/writers"):
         if directory.is_locked(owner_path(owner)):
             raise BlockingIOError(11, "a writer has the dataset open", directory.name)
+
+
+def clear(directory: Directory) -> None:
+    """Removes what is there of a dataset; nothing else, and nothing while a writer has it open. Raises
+    FileExistsError for a folder that holds other things, and BlockingIOError."""
+    check_clear(directory)
     directory.delete(DATASET)  # from now on there is none
     for folder in ("meta", "data"):
         _remove(directory, folder)
