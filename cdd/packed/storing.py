@@ -25,7 +25,7 @@ _TAKEN = re.compile(r"data|meta|con|prn|aux|nul|com[0-9]|lpt[0-9]", re.IGNORECAS
 
 
 def stored_names(names: Sequence[str], taken: Sequence[str] = ()) -> dict[str, str]:
-    """The name in a dataset of each column of CSV, none of them `taken`: no two are the same for a file system
+    """Each column's name in a dataset, none of them `taken`: no two are the same to a file system
     that ignores case. Raises ValueError for two of one name."""
     made: dict[str, str] = {}
     known = {name.lower() for name in taken}
@@ -189,8 +189,8 @@ def check_text(column: Column, name: str, row: int) -> None:
                 column.text.bytes(number).decode()
             except UnicodeDecodeError:
                 raise ValueError(
-                    f"column {name!r} has {shown(column.text.bytes(number))} in row {row + number}, which is no "
-                    "UTF-8: a dataset holds no other text (columns= leaves the column out)"
+                    f"column {name!r} has {shown(column.text.bytes(number))} in row {row + number}, which is "
+                    "no UTF-8: a dataset holds no other text (columns= leaves the column out)"
                 ) from None
 
 

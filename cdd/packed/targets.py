@@ -48,8 +48,8 @@ class Storing:
     total = 0
     _appended = False  # whether there is any row of this run
     _kept_texts: frozenset[str] | set[str] = frozenset()  # of the dataset that is gone on with
-    # Of cdd.dataset, which this package does not know: open(), and what raises for a folder that no dataset may
-    # take the place of.
+    # Of cdd.dataset, which this package does not know: open(), and what raises for a folder that no dataset
+    # may take the place of.
     open_dataset: Callable[..., Any]
     check_replaceable: Callable[[str], None]
 
@@ -168,8 +168,8 @@ class Storing:
             missing = [name for name in there.columns if name not in self._mapped.values()]
             if missing:
                 raise ValueError(
-                    f"{self._target} has a column {missing[0]!r}, which the source does not have: its columns are "
-                    f"{', '.join(self._reading.names)}"
+                    f"{self._target} has a column {missing[0]!r}, which the source does not have: its columns "
+                    f"are {', '.join(self._reading.names)}"
                 )
 
     def _check_clock(self, types: Sequence[str]) -> None:
@@ -177,9 +177,9 @@ class Storing:
             return
         kind = types[self._reading.names.index(self._clock)].removeprefix("=")
         if kind != "auto" and kind not in _CLOCKS and not kind.startswith("epoch"):
-            hint = "a clock is int64, uint64 or datetime64: leave clock= out, or"
             raise ValueError(
-                f"clock {self._clock!r} is {kind}, and {hint} types={{{self._clock!r}: ...}} says how it is read"
+                f"clock {self._clock!r} is {kind}, and a clock is int64, uint64 or datetime64: "
+                f'types={{{self._clock!r}: "epoch[s]"}} reads it as times, without clock= nothing orders the rows'
             )
 
     def _check_types_are_given(self) -> None:
@@ -224,8 +224,8 @@ class Storing:
             is_held = self._dtype != double and not len(lost_in(np.asarray([value]), double))
             hints = ['dtype="float64" holds them'] * is_held + ["lossy=True rounds them"] * (not is_whole)
             raise ValueError(
-                f"column {name!r} has {count:,} number{'s' * (count > 1)} that {self._dtype} does not hold, the "
-                f"first in row {row}: {value!r}{'. ' * bool(hints)}{', '.join(hints)}"
+                f"column {name!r} has {count:,} number{'s' * (count > 1)} that {self._dtype} does not hold, "
+                f"the first in row {row}: {value!r}{'. ' * bool(hints)}{', '.join(hints)}"
             )
         if found.unordered is not None and not self._sort and self._order != "any":
             is_same = "not after" if found.is_strict else "before"
@@ -302,15 +302,15 @@ class Storing:
         return StoreReport(rows, rows - before, self._mapped, None, self._findings.lossy)
 
     def _into_dataset(self, mode: str) -> StoreReport:
-        """A new dataset is made beside its place, which it takes when it is whole; one of a pipe in its place,
-        where its rows stay after an error."""
+        """A new dataset is made beside its place, which it takes when it is whole; one of a pipe at once, where
+        its rows stay after an error."""
         many = [name for name, texts in self._findings.texts.items() if texts is None]
         if mode == "a":
             many = [name for name in many if self._mapped[name] not in self._kept_texts]
         if len(many) == len(self._reading.names):
             raise ValueError(
-                f"all columns are texts of more than {FEW:,} values, which lie beside a dataset: there is none "
-                "for the dataset itself. cdd.csv.pack(version=2) keeps texts alone"
+                f"all columns are texts of more than {FEW:,} values, which lie beside a dataset: there is "
+                "none for the dataset itself. cdd.csv.pack(version=2) keeps texts alone"
             )
         target, is_new = os.path.realpath(self._target), not os.path.lexists(self._target)
         grows = mode == "a" or (mode == "x" and not self._is_looked_through)

@@ -41,7 +41,12 @@ BAD = [
     (b"t,a\n1,2\n1\n", {}, cdd.FormatError, "row 2"),
     (b"a\nx\ny\nz\nw\nv\n", {}, ValueError, "all columns are texts"),
     (b"t,a\n1,2\n1,3\n", {"clock": "t", "order": "strict"}, ValueError, "row 1 is not after"),
-    (b"t,a\n1,2\n1,3\n", {"clock": "t", "order": "strict", "sort": True}, ValueError, "does not go on in row 1"),
+    (
+        b"t,a\n1,2\n1,3\n",
+        {"clock": "t", "order": "strict", "sort": True},
+        ValueError,
+        "does not go on in row 1",
+    ),
 ]
 
 
@@ -129,7 +134,7 @@ def test_what_no_dataset_takes_the_place_of(tmp_path: Path) -> None:
         for how in ({"overwrite": True}, {"resume": True}, {}):
             with pytest.raises(FileExistsError) as caught:
                 cdd.csv.store(b"n\n5\n", tmp_path / name, **how)
-            assert "overwrite=True" not in str(caught.value) or not how and name != "file"
+            assert "overwrite=True" not in str(caught.value) or (not how and name != "file")
         assert contents(tmp_path) == before
     with cdd.dataset.open(tmp_path / "d", "w") as writer:
         writer.append(n=np.arange(3))
@@ -247,7 +252,7 @@ def test_what_is_no_null(tmp_path: Path, null: Any, what: str) -> None:
 
 
 def test_one_number_that_a_dtype_does_not_hold(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="'a' has 1 number that uint8 does not hold, the first in row 0: 300"):
+    with pytest.raises(ValueError, match="'a' has 1 number that uint8 does not hold, the first in row 0"):
         cdd.csv.store(b"a\n300\n", tmp_path / "x.cdd", dtype="uint8")
     with pytest.raises(ValueError, match="'a' has 2 numbers that uint8 does not hold"):
         cdd.csv.store(b"a\n300\n301\n", tmp_path / "x.cdd", dtype="uint8")
