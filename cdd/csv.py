@@ -22,12 +22,13 @@ skip         lines to pass over first, whatever is in them: 0
 ragged       rows that have not as many fields as the first: "error", "pad" (short ones get empty fields,
              longer ones are errors) or "skip" (they are left out)
 blank        blank lines: "skip", "field" (a row of one empty field) or "error"
-encoding     "utf8": text that is not UTF-8 is an error. "bytes": it is taken as it is
+encoding     "utf8": text that is not UTF-8 is an error. "bytes": it is taken as it is, and .bytes(i) of a column
+             gives it; datasets do not take it
 columns      names and numbers of the columns that are wanted, in this order: all
-max_row_bytes, max_columns   limits before memory is taken: 2**30, 65,536
+max_row_bytes, max_columns   limits before memory is taken: 2**30, 65,536. Within quotes each line counts alone
 
 Rows are those of csv.reader: LF, CRLF and a lone CR end them outside quotes and are text within. A byte order
-mark at the start is passed over; UTF-16 is UnsupportedError.
+mark at the start is passed over; UTF-16 is UnsupportedError where it begins with one, and is not known without.
 """
 
 import os
@@ -40,9 +41,9 @@ from cdd.packed.columns import Columns
 from cdd.packed.exporting import parts, write_to
 from cdd.packed.options import CsvOptions, Options, options_of
 from cdd.packed.places import total_bytes
-from cdd.packed.reading import Reading, batches_of, columns_of, first_row, pack_stream
+from cdd.packed.reading import Reading, batches_of, check_row_bytes, columns_of, first_row, pack_stream
 from cdd.packed.rows import Packed
-from cdd.packed.sources import Source, whole
+from cdd.packed.sources import Source, named_batches, of_source, whole
 from cdd.packed.storing import StoreReport
 from cdd.packed.targets import Storing
 from cdd.progress import Progress
@@ -69,16 +70,18 @@ def pack(
     ValueError for wrong options and for an `out` that is too small.
     """
     if version == 2:
-        return pack_stream(source, out, options_of(options, pack), flag("header", header))
+        with of_source(source):
+            return pack_stream(source, out, options_of(options, pack), flag("header", header))
     if version not in (1, "auto"):
         raise ValueError(f'version is 1, 2 or "auto", not {shown(version)}')
-    text, chosen = _text(source, options, pack)
-    try:
-        pages, _, _, used, _ = _cdd.csv_pack(text, chosen.core(), out)
-    except FormatError:
-        if version == 1:
-            raise
-        return pack_stream(text, out, chosen, flag("header", header))
+    with of_source(source):
+        text, chosen = _text(source, options, pack)
+        try:
+            pages, _, _, used, _ = _cdd.csv_pack(text, chosen.core(), out)
+        except FormatError:
+            if version == 1:
+                raise
+            return pack_stream(text, out, chosen, flag("header", header))
     buffer = memoryview(out).cast("B")[:used] if pages is None else pages
     return Packed(buffer, "header", flag("header", header))
 
@@ -96,11 +99,17 @@ def write(
 
     rows     cdd.packed.Packed, cdd.packed.Columns, rows of str, a table with __arrow_c_stream__, a dict of
              columns, an array or a cdd.Reader (whose rows become one line each)
-    target   a path, "-" for standard output, or a file object that takes bytes
-    header   whether the names of the columns come first, where there are names; `names` gives others
+    target   a path, "-" for standard output, or a file object that takes bytes. A file of that name is replaced
+             when all is written; of .gz the text is compressed
+    header   whether the names of the columns come first, where there are names
+    names    others, one for each column
 
-    Quotes stand where a field needs them, lines end with LF, nulls are empty, floats are the shortest text
-    that reads back the same. Raises TypeError for dtypes that have no text here (complex).
+    Quotes stand where a field needs them, lines end with LF, floats are the shortest text that reads back the
+    same. Nulls are empty: what is masked, None, and NaT. Columns of a dataset that are texts are written as
+    such, and one of several items a row becomes as many, called "book.0.1".
+
+    Raises TypeError for dtypes that have no text here (complex) and for what has no rows, ValueError for rows,
+    columns or names that are not as many as the others. Returns the bytes of the text, before compression.
     """
     dialect = options_of({"delimiter": delimiter, "quote": quote})
     return write_to(target, parts(rows, (dialect.delimiter, dialect.quote), flag("header", header), names))
@@ -120,8 +129,9 @@ def read(source: Source, types: Any = None, *, header: bool = True, **options: U
     An empty field is null in every column but text. Raises FormatError with .row, .field, .offset for a field
     that is not of the type given.
     """
-    text, chosen = _text(source, options, read)
-    return columns_of(text, types, chosen, flag("header", header))
+    with of_source(source):
+        text, chosen = _text(source, options, read)
+        return columns_of(text, types, chosen, flag("header", header))
 
 
 def batches(
@@ -140,7 +150,8 @@ def batches(
     type raises FormatError.
     """
     chosen = options_of(options, batches)
-    return batches_of(source, types, chosen, flag("header", header), size("rows", rows, 1, 1 << 40))
+    made = batches_of(source, types, chosen, flag("header", header), size("rows", rows, 1, 1 << 40))
+    return named_batches(made, source)
 
 
 def store(
@@ -167,27 +178,33 @@ def store(
     shape      of a row. Into a dataset it makes one column "book" of the columns that are not the clock
     dtype      of a store or of the book: float32 for books, float64 without a shape
     clock      the column of times, which orders the rows of a dataset: by name
-    null       what stands for empty fields of numbers, one value or {name: value}; None: they are ValueError
+    null       what stands for empty fields of numbers and times, one value or {name: value}; None: they are
+               ValueError
     lossy      True: decimals that dtype does not hold are rounded and counted; False: they are ValueError
-    sort       True: rows are sorted by the clock first (all are in memory then)
-    order      "any": rows out of order are taken as they are; else they are ValueError
+    sort       True: rows are sorted by the clock first (all are in memory then); with resume those that are new,
+               of which none may be before those that are there
+    order      of the clock: "nondecreasing", "strict" (no time twice) or "any". Rows that are not in order are
+               ValueError
     overwrite  replaces a target; resume goes on after the rows that it has
     progress   progress(bytes read, bytes of the source or 0), now and then
 
-    A first pass over the source finds types, nulls, order and precision, so that an error leaves no half of a
-    target; a pipe has one pass, and an error there leaves the rows before it. Texts of at most 65,536 values
+    A first pass over the source finds types, nulls, order and precision, and a new target is made beside its
+    place, which it takes when it is whole: an error leaves no half of a target, and the old one where one is
+    overwritten. A pipe has one pass: an error in it leaves a new target with the rows before it. Texts of at most 65,536 values
     become a category column, others are put beside the dataset as packed rows (report.beside). Names that a
     dataset does not take are changed and kept in its attributes. Memory: one window of the source and what a
     writer keeps.
     """
-    reading = Reading(source, types, options_of(options, store), flag("header", header))
+    with of_source(source):
+        reading = Reading(source, types, options_of(options, store), flag("header", header))
     try:
         if overwrite and resume:
             raise ValueError("overwrite and resume are both set: give one")
         job = Storing(reading, os.fspath(target), shape, dtype, clock, null, lossy, sort, order)
         job.progress, job.total, job.open_dataset = progress, total_bytes(source), _open_dataset
         job.check_replaceable = _check_replaceable
-        return job.run("w" if overwrite else "a" if resume else "x", resume)
+        with of_source(source):
+            return job.run("w" if overwrite else "a" if resume else "x")
     finally:
         reading.close()
 
@@ -206,12 +223,14 @@ def _check_replaceable(path: str) -> None:
 
 def count(source: Source, *, header: bool = True, **options: Unpack[CsvOptions]) -> int:
     """How many rows there are, without the names. Faster than packing, with the same errors for quotes."""
-    text, chosen = _text(source, options, count)
-    rows = _cdd.csv_count(text, chosen.core())
+    with of_source(source):
+        text, chosen = _text(source, options, count)
+        rows = _cdd.csv_count(text, chosen.core())
     return max(rows - flag("header", header), 0)
 
 
 def _text(source: Source, given: CsvOptions, function: Callable[..., Any]) -> tuple[Any, Options]:
     options = options_of(given, function)
     text = whole(source, options.module)
+    check_row_bytes(text, options.max_row_bytes)
     return text, options.numbered(first_row(text, options)) if options.names else options

@@ -2,15 +2,21 @@
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
+
+import numpy as np
 
 import cdd
 import cdd.csv
 import cdd.packed
-from cdd.commands.terminal import Commands, add_threads, bytes_text, natural
-from cdd.packed.exporting import write_all
+from cdd.commands import formats
+from cdd.commands.sources import Picked
+from cdd.commands.terminal import ArgumentError, Commands, add_threads, bytes_text, natural
+from cdd.packed.exporting import text_into, write_all
 from cdd.packed.options import CsvOptions
 
 
@@ -21,7 +27,7 @@ def add(commands: Commands) -> None:
 
     def command(name: str, work: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
         made = parsers.add_parser(name, help=text, description=text)
-        made.set_defaults(work=work)
+        made.set_defaults(work=_in_words_of_options(work))
         made.add_argument("file", metavar="FILE")
         add_threads(made, argparse.SUPPRESS)
         return made
@@ -39,6 +45,7 @@ def add(commands: Commands) -> None:
         add_csv_options(reads_text)
     for writes in (pack, unpack, export):
         writes.add_argument("--output", "-o", metavar="OUT", default="-", help="(default: standard output)")
+        writes.add_argument("--overwrite", action="store_true", help="replace OUT")
     pack.add_argument("--version", type=int, choices=(1, 2), default=2, help="of the format (default: 2)")
     for packed in (unpack, rows, head, verify):
         packed.add_argument(
@@ -53,7 +60,13 @@ def add(commands: Commands) -> None:
     store.add_argument(
         "--type", action="append", default=[], metavar="COLUMN=TYPE", help="as of cdd.csv.read"
     )
-    store.add_argument("--null", metavar="NUMBER", help="what stands for empty fields of numbers")
+    store.add_argument(
+        "--null",
+        action="append",
+        default=[],
+        metavar="[COLUMN=]NUMBER",
+        help="what stands for empty fields of numbers: of all columns, or of one (again for others)",
+    )
     for flag, what in (
         ("--lossy", "round what the dtype does not hold"),
         ("--sort", "sort rows by the clock"),
@@ -80,6 +93,9 @@ def add_csv_options(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--skip", type=natural, default=0, metavar="N", help="lines to pass over first")
     parser.add_argument("--ragged", choices=("error", "pad", "skip"), default="error")
     parser.add_argument("--columns", metavar="A,B", help="names or numbers (default: all)")
+    parser.add_argument(
+        "--encoding", choices=("utf8", "bytes"), default="utf8", help="bytes: text need not be UTF-8"
+    )
 
 
 def _nothing(_: argparse.Namespace) -> int:
@@ -116,27 +132,60 @@ def csv_options(options: argparse.Namespace) -> CsvOptions:
         "comment": options.comment,
         "skip": options.skip,
         "ragged": options.ragged,
+        "encoding": options.encoding,
     }
     if options.columns:
         made["columns"] = _names(options.columns)
     return made
 
 
-def _output(path: str) -> Any:
-    return sys.stdout.buffer if path == "-" else path
+# What errors of cdd.csv say, and what an option of the command line says instead.
+_WORDS = (
+    (r"null=\{'([^']*)': value\}", r"--null \1=NUMBER"),
+    (r"null=\{'([^']*)': ", r"--null {'\1': "),
+    (r"null=", "--null "),
+    (r"types=\{'([^']*)': \"([^\"]*)\"\}", r"--type \1=\2"),
+    (r"types=", "--type "),
+    (r'order="any"', "--any-order"),
+    (r'(dtype|encoding|ragged|version)="?(\w+)"?', r"--\1 \2"),
+    (r"\b(sort|lossy|overwrite|resume)=True", r"--\1"),
+    (r"header=False", "--no-header"),
+    (r"\b(columns|dtype|shape|clock|quote|delimiter|comment)=(None)?", r"--\1"),
+)
+
+
+def _in_words_of_options(work: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    """A command whose errors name options of the command line, not keywords of Python."""
+
+    def worked(options: argparse.Namespace) -> int:
+        try:
+            return work(options)
+        except OSError as error:
+            error.strerror = in_words_of_options(error.strerror or "") or None
+            raise
+        except (cdd.CddError, ValueError, KeyError, TypeError) as error:
+            if error.args and isinstance(error.args[0], str):
+                error.args = (in_words_of_options(error.args[0]), *error.args[1:])
+            raise
+
+    return worked
+
+
+def in_words_of_options(text: str) -> str:
+    for pattern, words in _WORDS:
+        text = re.sub(pattern, words, text)
+    return text
 
 
 def _pack(options: argparse.Namespace) -> int:
     given, header = csv_options(options), not options.no_header
     if options.version == 2:
-        cdd.csv.pack(options.file, version=2, header=header, out=_output(options.output), **given)
+        with formats.target(options.output, options.overwrite) as out:
+            cdd.csv.pack(options.file, version=2, header=header, out=out, **given)
         return 0
     packed = cdd.csv.pack(options.file, header=header, **given)
-    if options.output == "-":
-        write_all(sys.stdout.buffer, packed._buffer)
-        sys.stdout.buffer.flush()
-    else:
-        cdd._cdd.publish(os.fspath(options.output), packed._buffer, True)
+    with formats.target(options.output, options.overwrite) as out:
+        write_all(out, packed._buffer)
     return 0
 
 
@@ -161,8 +210,16 @@ def _rows_of(options: argparse.Namespace) -> cdd.packed.Packed:
 
 def _unpack(options: argparse.Namespace) -> int:
     packed = _open_packed(options.file)
-    cdd.csv.write(packed, _output(options.output))
+    with _text_target(options) as out:
+        cdd.csv.write(packed, out)
     return 0
+
+
+@contextmanager
+def _text_target(options: argparse.Namespace) -> Iterator[Any]:
+    """Where text goes: a file that gets its name when it is whole, .gz compressed; or standard output."""
+    with formats.target(options.output, options.overwrite) as file, text_into(file, options.output) as out:
+        yield out
 
 
 def _head(options: argparse.Namespace) -> int:
@@ -209,6 +266,20 @@ def _verify(options: argparse.Namespace) -> int:
     return 0
 
 
+def _null(given: list[str]) -> Any:
+    """One number for all columns, or {column: number}."""
+    made: dict[str, Any] = {}
+    for text in given:
+        name, _, number = text.rpartition("=")
+        try:
+            made[name] = int(number) if number.lstrip("+-").isdigit() else float(number)
+        except ValueError:
+            raise ArgumentError(f"--null is NUMBER or COLUMN=NUMBER, not {text!r}") from None
+    if "" in made and len(given) > 1:
+        raise ArgumentError("--null is one NUMBER for all columns, or COLUMN=NUMBER for each of some")
+    return made.get("", made or None)
+
+
 def _store(options: argparse.Namespace) -> int:
     types: dict[Any, str] = {}
     for given in options.type:
@@ -227,7 +298,7 @@ def _store(options: argparse.Namespace) -> int:
         shape=options.shape,
         dtype=options.dtype,
         clock=options.clock,
-        null=None if options.null is None else float(options.null),
+        null=_null(options.null),
         lossy=options.lossy,
         sort=options.sort,
         order="any" if options.any_order else "nondecreasing",
@@ -244,38 +315,46 @@ def _store(options: argparse.Namespace) -> int:
 def _export(options: argparse.Namespace) -> int:
     delimiter, header = _character(options.delimiter) or ",", not options.no_header
     if os.path.isdir(options.file):  # noqa: PTH112
-        source: Any = _dataset_parts(options)
-    else:
-        with cdd.open(options.file) as reader:
-            source = reader if options.rows == slice(None) else reader[options.rows]
-            cdd.csv.write(source, _output(options.output), header=header, delimiter=delimiter)
+        with _text_target(options) as out:
+            for number, part in enumerate(_dataset_parts(options)):
+                cdd.csv.write(part, out, header=header and number == 0, delimiter=delimiter)
         return 0
-    target = sys.stdout.buffer if options.output == "-" else open(options.output, "wb")  # noqa: PTH123, SIM115
-    try:
-        for number, part in enumerate(source):
-            cdd.csv.write(part, target, header=header and number == 0, delimiter=delimiter)
-    finally:
-        target.flush() if options.output == "-" else target.close()
+    if options.columns:
+        raise ArgumentError("--columns is of a dataset: cdd-read writes some levels and features of a store")
+    with cdd.open(options.file) as reader, _text_target(options) as out:
+        source = reader if options.rows == slice(None) else reader[options.rows]
+        names = Picked(reader, slice(0), None, None).names()
+        cdd.csv.write(source, out, header=header, names=names if header else None, delimiter=delimiter)
     return 0
 
 
 def _dataset_parts(options: argparse.Namespace, rows: int = 100_000) -> Iterator[dict[str, Any]]:
-    """Columns of a dataset, some rows at a time; a book's cells are columns of their own."""
+    """Columns of a dataset, some rows at a time, by the names that they had in CSV; a book's cells are
+    columns of their own, texts are texts."""
     from cdd import dataset
 
     with dataset.open(options.file) as opened:
         names = options.columns.split(",") if options.columns else list(opened.columns)
+        known = opened.attrs.get("csv_names", {})
+        plain = {shown: name for name, shown in known.items() if isinstance(shown, str)}
+        columns = [plain.get(name, name) if name not in opened.columns else name for name in names]
         begin, end, _ = options.rows.indices(len(opened))
         for first in range(begin, max(end, begin + 1), rows):
             last = min(first + rows, end)
-            yield dict(_flat(names, opened, first, last))
+            yield dict(pair for name in columns for pair in _cells(opened[name], name, known, first, last))
 
 
-def _flat(names: list[str], opened: Any, first: int, last: int) -> Iterator[tuple[str, Any]]:
-    for name in names:
-        values = opened[name][first:last]
-        if getattr(values, "ndim", 1) <= 1:
-            yield name, values
-        else:
-            flat = values.reshape(len(values), -1)
-            yield from ((f"{name}_{k}", flat[:, k]) for k in range(flat.shape[1]))
+def _cells(column: Any, name: str, known: Any, first: int, last: int) -> Iterator[tuple[str, Any]]:
+    """(name in CSV, items) of rows [first, last)."""
+    if column.is_text:
+        yield known.get(name, name), column.text(first, last)
+        return
+    values = column[first:last]
+    if values.ndim == 1:
+        yield known.get(name, name), values
+        return
+    places = list(np.ndindex(*values.shape[1:]))
+    names = known.get(name)
+    if not isinstance(names, list) or len(names) != len(places):
+        names = [".".join([name, *map(str, place)]) for place in places]
+    yield from ((one, values[(slice(None), *place)]) for one, place in zip(names, places, strict=True))

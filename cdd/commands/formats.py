@@ -145,7 +145,8 @@ def form_named(asked: str | None, output: str) -> str:
     """What --as says, or the end of the output's name, or csv."""
     if asked is not None:
         return asked
-    ending = Path(output).suffix[1:].lower()
+    path = Path(output)
+    ending = (path.with_suffix("") if path.suffix == ".gz" else path).suffix[1:].lower()
     return ending if ending in FORMS else "csv"
 
 

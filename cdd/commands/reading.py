@@ -11,6 +11,7 @@ from cdd.commands import formats
 from cdd.commands.formats import FORMS, Form
 from cdd.commands.sources import Picked, between, opened, pick_argument, rows_argument
 from cdd.commands.terminal import ArgumentError, Commands, Line, argument, natural, seconds
+from cdd.packed.exporting import text_into
 
 READ = """Writes rows of a store to standard output or a file: as CSV, JSON lines, npy, Arrow or raw bytes.
 
@@ -149,7 +150,7 @@ def _write(source: Any, rows: slice, options: argparse.Namespace) -> None:
     picked = Picked(source, rows, options.levels, options.features)
     count = len(picked.rows)
     line = Line(options.file, options.quiet or (options.output == "-" and sys.stdout.isatty()))
-    with formats.target(options.output, options.overwrite) as out:
+    with formats.target(options.output, options.overwrite) as file, text_into(file, options.output) as out:
         form = _form(kind, out, picked, options)
         form.begin(count)
         done = 0
@@ -187,7 +188,8 @@ def _go_on(source: Any, start: int, options: argparse.Namespace) -> int:
             "a file that takes the place of another has numbers of its own: not --row --reopen"
         )
     formats.check_terminal(kind, options.output)
-    with formats.target(options.output, options.overwrite, at_once=True) as out:
+    where = formats.target(options.output, options.overwrite, at_once=True)
+    with where as file, text_into(file, options.output) as out:
         form: Form | None = None
         number = start
         for rows in _followed(source, start, options):

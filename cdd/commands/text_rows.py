@@ -26,6 +26,7 @@ from cdd.packed.storing import as_floats, held, lost_in
 Array = npt.NDArray[Any]
 Blocks = Iterator[Array | None]
 _WINDOW_BYTES = 8 << 20
+_NAT = int(np.iinfo(np.int64).min)  # as a number
 
 
 @dataclass(frozen=True)
@@ -186,6 +187,8 @@ def _filled(
     assert column.valid is not None
     if dtype.kind == "M":
         return np.where(column.valid, column.values, np.datetime64("NaT", "ns"))
+    if dtype.kind == "m":
+        return np.where(column.valid, column.values, _NAT)
     if parsing.null is None:
         row = first + int(np.argmin(column.valid))
         raise cdd.FormatError(
@@ -264,7 +267,11 @@ def _numbers(values: Any, dtype: np.dtype[Any]) -> Array:
     if dtype.kind == "M":
         return np.array(values, "datetime64[ns]")
     if dtype.kind in "ium":
-        wide = np.array(values, object).reshape(-1)
+        wide = np.array(values, object)
+        if dtype.kind == "m":  # null is NaT
+            wide[wide == None] = _NAT  # noqa: E711
+            values = wide.tolist()
+        wide = wide.reshape(-1)
         if any(type(value) is not int for value in wide.tolist()):
             raise ValueError("not all are whole numbers")
         return np.array(values, np.uint64 if dtype.kind == "u" else np.int64)

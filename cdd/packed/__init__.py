@@ -11,9 +11,10 @@
 CSV text is packed by cdd.csv.pack. docs/formats/packed.md has the bytes.
 """
 
+from cdd.packed.columns import Column, Columns
 from cdd.packed.opening import open, pack
 from cdd.packed.rows import Packed, Row
 from cdd.packed.text import Text
 from cdd.packed.writer import Writer
 
-__all__ = ["Packed", "Row", "Text", "Writer", "open", "pack"]
+__all__ = ["Column", "Columns", "Packed", "Row", "Text", "Writer", "open", "pack"]

@@ -171,7 +171,8 @@ class Columns:
             if column.nulls:
                 row = int(np.argmin(column.valid)) if column.valid is not None else 0
                 raise ValueError(
-                    f"column {number}, {name!r}, has {column.nulls} nulls, the first in row {row}: give null="
+                    f"column {number}, {name!r}, has {column.nulls} nulls, the first in row {row}: "
+                    f"filled({name!r}, value) gives the column with a value in their place"
                 )
             made[:, number] = column.values
         return made

@@ -148,8 +148,8 @@ def lines_of(
     array: Array, dialect: tuple[int, int] | None, first_number: int = -1, number_step: int = 1
 ) -> bytes:
     """A line of CSV for each row of an array, of JSON where there is no dialect; with the numbers of rows
-    where first_number is not -1; NaT, and what is masked, is an empty field, null in JSON. Raises what items_of()
-    raises."""
+    where first_number is not -1; NaT, and what is masked, is an empty field, null in JSON. Raises what
+    items_of() raises."""
     has_nulls = np.ma.is_masked(array) or (array.dtype.kind == "m" and bool(np.isnat(array).any()))
     if dialect is None and has_nulls:
         return _json_lines(array, first_number, number_step)
@@ -200,8 +200,8 @@ def parts(source: Any, dialect: tuple[int, int], header: bool, names: Any) -> It
         names = tuple(map(str, names))
     if isinstance(source, str | bytes | os.PathLike):
         raise TypeError(
-            f"rows are an array, a table, columns or rows of str, not the path {shown(source)}: open it first "
-            "(cdd.open, cdd.dataset.open, cdd.packed.open)"
+            f"rows are an array, a table, columns or rows of str, not the path {shown(source)}: open it "
+            "first (cdd.open, cdd.dataset.open, cdd.packed.open)"
         )
     if isinstance(source, Packed):
         yield from _texts_of_packed(source, dialect, header, names)

@@ -56,11 +56,32 @@ def columns_of(text: Any, types: Any, options: Options, header: bool) -> Columns
     return Columns(names, [Column(column) for column in columns], rows)
 
 
+def check_row_bytes(text: Any, most: int, offset: int = 0) -> None:
+    """LimitError for more bytes than `most` without a line end, which within quotes counts as one, too. Looks
+    at little more than the ends of rows. `offset` is that of the text."""
+    view = memoryview(text).cast("B")
+    at = 0
+    while len(view) - at > most:
+        end, step, found = at + most + 1, 4096, -1
+        while found < 0:
+            begin = max(at, end - step)
+            piece = bytes(view[begin:end])
+            found = max(piece.rfind(b"\n"), piece.rfind(b"\r"))
+            if found < 0 and begin == at:
+                error = _cdd.LimitError(
+                    f"a row at 0x{offset + at:x} has more than {most:,} bytes, the most by max_row_bytes="
+                )
+                error.offset = offset + at
+                raise error
+            step *= 8
+        at = begin + found + 1
+
+
 class Windows:
     """Text in a buffer that is used again: what was not consumed moves to the front, more follows."""
 
-    def __init__(self, file: Any, source: Any, window_bytes: int) -> None:
-        self._file, self._source = file, source
+    def __init__(self, file: Any, source: Any, window_bytes: int, row_bytes: int = 1 << 30) -> None:
+        self._file, self._source, self._row_bytes = file, source, row_bytes
         self._buffer = bytearray(window_bytes)
         self._view = memoryview(self._buffer)
         self._filled = 0
@@ -79,6 +100,7 @@ class Windows:
             self.last = count == 0
             self._filled += count
             self.read += count
+        check_row_bytes(self._view[: self._filled], self._row_bytes, self.read - self._filled)
         return self._view[: self._filled]
 
     def _fill(self) -> int:
@@ -119,7 +141,15 @@ class Reading:
         self._file, self.close = open_source(source, options.module)
         self._start = self._file.tell() if _seeks(self._file) else None
         self._header = header
-        self._windows = Windows(self._file, source, WINDOW_BYTES)
+        try:
+            self._begin(types, options)
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self, types: Any, options: Options) -> None:
+        header = self._header
+        self._windows = Windows(self._file, self._source, WINDOW_BYTES, options.max_row_bytes)
         row = None
         while row is None:
             view = self._windows.more()
@@ -140,7 +170,7 @@ class Reading:
         if self._start is None:
             return False
         self._file.seek(self._start)
-        self._windows = Windows(self._file, self._source, WINDOW_BYTES)
+        self._windows = Windows(self._file, self._source, WINDOW_BYTES, self.options.max_row_bytes)
         return True
 
     def find_types(self) -> bool:

@@ -8,6 +8,8 @@ import io
 import os
 import sys
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
@@ -119,6 +121,36 @@ class ZstdFile(io.RawIOBase):
     def close(self) -> None:
         self._file.close()
         super().close()
+
+
+@contextmanager
+def of_source(source: Any) -> Iterator[None]:
+    """Errors of the text in a file name the file; what is no source at all is TypeError."""
+    if not (isinstance(source, str | os.PathLike) or hasattr(source, "read")):
+        try:
+            memoryview(source)
+        except TypeError:
+            raise TypeError(
+                "CSV is read from a path, bytes or another buffer, or a file object of bytes, "
+                f"not {shown(source)}"
+            ) from None
+    try:
+        yield
+    except _cdd.CddError as error:
+        name = os.fspath(source) if isinstance(source, str | os.PathLike) and not is_pipe(source) else ""
+        if name and error.args and name not in str(error.args[0]):
+            error.args = (f"{name}: {error.args[0]}", *error.args[1:])
+        raise
+
+
+def named_batches(batches: Iterator[Any], source: Any) -> Iterator[Any]:
+    """The batches, whose errors name the file."""
+    while True:
+        with of_source(source):
+            batch = next(batches, None)
+        if batch is None:
+            return
+        yield batch
 
 
 def is_compressed(source: Any) -> bool:

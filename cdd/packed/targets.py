@@ -115,7 +115,7 @@ class Storing:
             names[BOOK] = self._book
         return {"csv_names": names}
 
-    def run(self, mode: str, resume: bool) -> StoreReport:
+    def run(self, mode: str) -> StoreReport:
         """Mode "x", "w" or "a", as of cdd.open."""
         if mode == "a" and not os.path.lexists(self._target):
             mode = "x"
@@ -168,8 +168,8 @@ class Storing:
             missing = [name for name in there.columns if name not in self._mapped.values()]
             if missing:
                 raise ValueError(
-                    f"{self._target} has a column {missing[0]!r}, which the source does not have: its columns "
-                    f"are {', '.join(self._reading.names)}"
+                    f"{self._target} has a column {missing[0]!r}, which the source does not have: it has "
+                    f"{', '.join(self._reading.names)}"
                 )
 
     def _check_clock(self, types: Sequence[str]) -> None:
@@ -179,7 +179,7 @@ class Storing:
         if kind != "auto" and kind not in _CLOCKS and not kind.startswith("epoch"):
             raise ValueError(
                 f"clock {self._clock!r} is {kind}, and a clock is int64, uint64 or datetime64: "
-                f'types={{{self._clock!r}: "epoch[s]"}} reads it as times, without clock= nothing orders the rows'
+                f'types={{{self._clock!r}: "epoch[s]"}} reads times, without clock= nothing orders the rows'
             )
 
     def _check_types_are_given(self) -> None:
@@ -302,8 +302,8 @@ class Storing:
         return StoreReport(rows, rows - before, self._mapped, None, self._findings.lossy)
 
     def _into_dataset(self, mode: str) -> StoreReport:
-        """A new dataset is made beside its place, which it takes when it is whole; one of a pipe at once, where
-        its rows stay after an error."""
+        """A new dataset is made beside its place, which it takes when it is whole; one of a pipe at
+        once, where its rows stay after an error."""
         many = [name for name, texts in self._findings.texts.items() if texts is None]
         if mode == "a":
             many = [name for name in many if self._mapped[name] not in self._kept_texts]
@@ -383,9 +383,9 @@ class Storing:
 
     def _dataset_columns(self, part: Columns, row: int, many: list[str]) -> dict[str, Any]:
         made: dict[str, Any] = {}
-        if self._book:
-            made[BOOK] = self._values(part, row, self._book)
         for name in part.names:
+            if name in self._book and BOOK not in made:
+                made[BOOK] = self._values(part, row, self._book)
             if name in self._book or name in many:
                 continue
             column = part.column(name)

@@ -12,11 +12,18 @@ if TYPE_CHECKING:
     import typing_extensions
 
 
+def _said(error: UnicodeDecodeError, i: int) -> UnicodeDecodeError:
+    reason = f"{error.reason}: text {i} is no UTF-8, bytes({i}) gives it as it is"
+    return UnicodeDecodeError(error.encoding, error.object, error.start, error.end, reason)
+
+
 class Text(Sequence[str]):
     """A sequence of str, decoded when they are asked for.
 
     ends    uint64 or uint32 array: text i is data[ends[i - 1]:ends[i]]
     data    uint8 array: UTF-8, unless the text was read with encoding="bytes"
+
+    Asking for a text that is no UTF-8 as str is UnicodeDecodeError; bytes(i) and numpy("S") give it as it is.
     """
 
     def __init__(self, ends: npt.NDArray[Any], data: typing_extensions.Buffer) -> None:
@@ -45,7 +52,10 @@ class Text(Sequence[str]):
         if isinstance(key, slice):
             return [self[i] for i in range(*key.indices(len(self)))]
         begin, end = self._bounds(key)
-        return str(self._bytes[begin:end], "utf-8")
+        try:
+            return str(self._bytes[begin:end], "utf-8")
+        except UnicodeDecodeError as error:
+            raise _said(error, key) from None
 
     def bytes(self, i: int) -> bytes:
         """Text i as it is."""
@@ -64,8 +74,12 @@ class Text(Sequence[str]):
                 yield text[begin:end]
                 begin = end
         else:
-            for end in self.ends.tolist():
-                yield whole[begin:end].decode()
+            for i, end in enumerate(self.ends.tolist()):
+                try:
+                    text = whole[begin:end].decode()
+                except UnicodeDecodeError as error:
+                    raise _said(error, i) from None
+                yield text
                 begin = end
 
     def __eq__(self, other: object) -> bool:
@@ -78,7 +92,7 @@ class Text(Sequence[str]):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        some = ", ".join(repr(text) for text in self[:3])
+        some = ", ".join(repr(self.bytes(i).decode(errors="backslashreplace")) for i in range(len(self))[:3])
         return f"<cdd.packed.Text of {len(self):,}: {some}{', ...' if len(self) > 3 else ''}>"
 
     def numpy(self, dtype: npt.DTypeLike = object) -> npt.NDArray[Any]:

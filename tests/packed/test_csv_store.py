@@ -255,7 +255,7 @@ def test_commands(tmp_path) -> None:
     for file in (path, packed):
         assert run("rows", file, "1:2") == b"ts,px\n2,3\n"
         assert b"2 rows" in run("verify", file)
-    run("pack", path, "--version", "1", "-o", packed)
+    run("pack", path, "--version", "1", "-o", packed, "--overwrite")
     assert cdd.packed.open(packed, header=True)[1] == ("2", "3")
     target = str(tmp_path / "s.cdd")
     assert b"2 rows appended" in run("store", path, target)

@@ -131,7 +131,7 @@ def test_names(rows: Any) -> None:
 
 def test_what_are_no_rows(tmp_path: Path) -> None:
     for path in ("book.cdd", b"book.cdd", tmp_path / "book.cdd"):
-        with pytest.raises(TypeError, match="not the path .*: open it first"):
+        with pytest.raises(TypeError, match=r"not the path .*: open it first"):
             written(path)
     with pytest.raises(TypeError, match="row 0 is 'abc'"):
         written(["abc"])
