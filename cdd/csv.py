@@ -22,13 +22,13 @@ skip         lines to pass over first, whatever is in them: 0
 ragged       rows that have not as many fields as the first: "error", "pad" (short ones get empty fields,
              longer ones are errors) or "skip" (they are left out)
 blank        blank lines: "skip", "field" (a row of one empty field) or "error"
-encoding     "utf8": text that is not UTF-8 is an error. "bytes": it is taken as it is, and .bytes(i) of a column
-             gives it; datasets do not take it
+encoding     "utf8": text that is not UTF-8 is an error. "bytes": it is taken as it is, and .bytes(i) of a
+             column gives it; datasets do not take it
 columns      names and numbers of the columns that are wanted, in this order: all
-max_row_bytes, max_columns   limits before memory is taken: 2**30, 65,536. Within quotes each line counts alone
+max_row_bytes, max_columns   limits before memory is taken: 2**30, 65,536. Lines within quotes count alone
 
 Rows are those of csv.reader: LF, CRLF and a lone CR end them outside quotes and are text within. A byte order
-mark at the start is passed over; UTF-16 is UnsupportedError where it begins with one, and is not known without.
+mark at the start is passed over; UTF-16 is UnsupportedError where it begins with one, and not known without.
 """
 
 import os
@@ -99,8 +99,8 @@ def write(
 
     rows     cdd.packed.Packed, cdd.packed.Columns, rows of str, a table with __arrow_c_stream__, a dict of
              columns, an array or a cdd.Reader (whose rows become one line each)
-    target   a path, "-" for standard output, or a file object that takes bytes. A file of that name is replaced
-             when all is written; of .gz the text is compressed
+    target   a path, "-" for standard output, or a file object that takes bytes. A file of that name is
+             replaced when all is written; of .gz the text is compressed
     header   whether the names of the columns come first, where there are names
     names    others, one for each column
 
@@ -108,8 +108,8 @@ def write(
     same. Nulls are empty: what is masked, None, and NaT. Columns of a dataset that are texts are written as
     such, and one of several items a row becomes as many, called "book.0.1".
 
-    Raises TypeError for dtypes that have no text here (complex) and for what has no rows, ValueError for rows,
-    columns or names that are not as many as the others. Returns the bytes of the text, before compression.
+    Raises TypeError for dtypes that have no text here (complex) and for what has no rows, ValueError for
+    rows, columns or names that are not as many as the others. Returns the bytes of the text, before compression.
     """
     dialect = options_of({"delimiter": delimiter, "quote": quote})
     return write_to(target, parts(rows, (dialect.delimiter, dialect.quote), flag("header", header), names))
