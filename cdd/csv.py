@@ -95,7 +95,7 @@ def write(
     delimiter: str = ",",
     quote: str | None = '"',
 ) -> int:
-    """Writes CSV text and returns its bytes.
+    """Writes CSV text and returns its bytes, before compression.
 
     rows     cdd.packed.Packed, cdd.packed.Columns, rows of str, a table with __arrow_c_stream__, a dict of
              columns, an array or a cdd.Reader (whose rows become one line each)
@@ -109,7 +109,7 @@ def write(
     such, and one of several items a row becomes as many, called "book.0.1".
 
     Raises TypeError for dtypes that have no text here (complex) and for what has no rows, ValueError for
-    rows, columns or names that are not as many as the others. Returns the bytes of the text, before compression.
+    rows, columns or names that are not as many as the others.
     """
     dialect = options_of({"delimiter": delimiter, "quote": quote})
     return write_to(target, parts(rows, (dialect.delimiter, dialect.quote), flag("header", header), names))
@@ -181,19 +181,20 @@ def store(
     null       what stands for empty fields of numbers and times, one value or {name: value}; None: they are
                ValueError
     lossy      True: decimals that dtype does not hold are rounded and counted; False: they are ValueError
-    sort       True: rows are sorted by the clock first (all are in memory then); with resume those that are new,
-               of which none may be before those that are there
-    order      of the clock: "nondecreasing", "strict" (no time twice) or "any". Rows that are not in order are
-               ValueError
+    sort       True: rows are sorted by the clock first (all are in memory then); with resume those that are
+               new, of which none may be before those that are there
+    order      of the clock: "nondecreasing", "strict" (no time twice) or "any". Rows that are not in
+               order are ValueError
     overwrite  replaces a target; resume goes on after the rows that it has
     progress   progress(bytes read, bytes of the source or 0), now and then
 
     A first pass over the source finds types, nulls, order and precision, and a new target is made beside its
     place, which it takes when it is whole: an error leaves no half of a target, and the old one where one is
-    overwritten. A pipe has one pass: an error in it leaves a new target with the rows before it. Texts of at most 65,536 values
-    become a category column, others are put beside the dataset as packed rows (report.beside). Names that a
-    dataset does not take are changed and kept in its attributes. Memory: one window of the source and what a
-    writer keeps.
+    overwritten. A pipe has one pass: an error in it leaves a new target with the rows before it.
+
+    Texts of at most 65,536 values become a category column, others are put beside the dataset as packed rows
+    (report.beside). Names that a dataset does not take are changed and kept in its attributes. Memory: one
+    window of the source and what a writer keeps.
     """
     with of_source(source):
         reading = Reading(source, types, options_of(options, store), flag("header", header))
