@@ -108,7 +108,8 @@ def _tables(source: Any) -> Iterator[tuple[tuple[str, ...], int, tuple[Any, ...]
 
 def _length(column: Any) -> int:
     kind, values, *_ = column
-    return len(values) - (kind == "text")
+    rows: int = len(values) - (kind == "text")
+    return rows
 
 
 def _flat(name: str, value: Any) -> Iterator[tuple[str, Any]]:
