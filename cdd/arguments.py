@@ -83,6 +83,15 @@ def flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
+def is_positive(value: Any) -> bool:
+    """Whether it is a number above 0, and no bool: seconds, say."""
+    return (
+        isinstance(value, int | float | np.integer | np.floating)
+        and not isinstance(value, bool)
+        and value > 0
+    )
+
+
 def text(name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{name} is a str, not {shown(value)}")

@@ -57,7 +57,7 @@ def okx(message: str | bytes | dict[str, Any]) -> list[Update]:
             return []
         try:
             read = json.loads(message)
-        except (ValueError, RecursionError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise RejectedError("not JSON", str(error)) from None
     try:
         if "event" in read:
@@ -90,5 +90,5 @@ def okx(message: str | bytes | dict[str, Any]) -> list[Update]:
         ]
     except RejectedError:
         raise
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         raise RejectedError("not a book", f"{type(error).__name__} {error}") from None

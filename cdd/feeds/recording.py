@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cdd import aio
+from cdd import aio, arguments
 from cdd.feeds.okx import CHANNELS
 from cdd.feeds.rejected import RejectedError, Rejections
 from cdd.feeds.sink import Sink
@@ -105,13 +105,18 @@ async def record(
     """
     if channel not in CHANNELS:
         raise ValueError(f"channel is one of {', '.join(CHANNELS)}, not {channel!r}")
+    for name, span in {"seconds": seconds, "idle_s": idle_s}.items():
+        if span is not None and not arguments.is_positive(span):
+            raise ValueError(f"{name} is a number above 0, not {arguments.shown(span)}")
+    if login is not None and not isinstance(login, Login):
+        raise TypeError(f"login is a cdd.feeds.Login, not {type(login).__name__}")
     names = [symbols] if isinstance(symbols, str) else list(symbols)
     for name in names:
         if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
             raise ValueError(f"a symbol is a name like BTC-USDT, not {name!r}")
     if not names or len(set(names)) < len(names):
         raise ValueError("symbols are names, at least one and each once")
-    recorder = _Recorder(url, channel, login, idle_s)
+    recorder = _Recorder(arguments.text("url", url), channel, login, idle_s)
     try:
         for name in names:
             opening = partial(Sink, Path(folder, name), symbol=name, **options)
@@ -294,13 +299,14 @@ class _Recorder:
             return None
         try:
             message = json.loads(text)
+        except (RecursionError, ValueError) as error:
+            self.rejected.add(RejectedError("not JSON", str(error)))
+            return None
+        try:
             if "event" in message:
                 self._event(message)
                 return None
             symbol = message["arg"]["instId"]
-        except (RecursionError, UnicodeDecodeError, json.JSONDecodeError) as error:
-            self.rejected.add(RejectedError("not JSON", str(error)))
-            return None
         except (KeyError, TypeError) as error:
             self.rejected.add(RejectedError("not a book", f"{type(error).__name__} {error}"))
             return None

@@ -71,8 +71,12 @@ class Sink:
         """
         self.symbol = arguments.text("symbol", symbol)
         self.book = Book(levels, features, dtype)
-        if not flush_s > 0 or not memory_s >= flush_s:
-            raise ValueError(f"flush_s is above 0 and memory_s not below it, not {flush_s} and {memory_s}")
+        if not symbol:
+            raise ValueError("symbol is the name of an instrument, not empty")
+        is_timed = arguments.is_positive(flush_s) and arguments.is_positive(memory_s)
+        if not is_timed or memory_s < flush_s:
+            shown_as = f"{arguments.shown(flush_s)} and {arguments.shown(memory_s)}"
+            raise ValueError(f"flush_s is seconds above 0, and memory_s no fewer: not {shown_as}")
         self._flush_s = float(flush_s)
         self._every = None if every is None else nanoseconds("every", every)
         shown = {"symbol": symbol, "levels": levels, "features": list(self.book.features)}

@@ -23,9 +23,10 @@ from cdd.migrate.errors import (
     MissingChunksError,
     NotTheSameError,
     SourceChangedError,
+    UnreadableError,
     WorkerDiedError,
 )
-from cdd.migrate.finding import KINDS, Spec, folder_of_many, kind_of, specs_of, split, suffix_of
+from cdd.migrate.finding import KINDS, Spec, check_given, folder_of_many, kind_of, specs_of, split, suffix_of
 from cdd.migrate.many import Job
 from cdd.migrate.running import Done, How
 from cdd.migrate.targets import IntoDataset, Stores, free_bytes
@@ -37,6 +38,7 @@ __all__ = [
     "NotTheSameError",
     "Report",
     "SourceChangedError",
+    "UnreadableError",
     "WorkerDiedError",
     "migrate",
 ]
@@ -130,7 +132,8 @@ def migrate(
     Raises SourceChangedError (a ValueError) where the source changed since its migration began, or meanwhile;
     MissingChunksError; NotTheSameError, when a comparison fails; FileExistsError for a target that no
     migration made; TypeError and ValueError, with the array's or column's name, for strings, objects,
-    structured dtypes, nulls and lists of different lengths; OSError (ENOSPC) when the disk is full or
+    structured dtypes, nulls and lists of different lengths; UnreadableError (a ValueError) for a source that
+    is damaged or of another format; OSError (ENOSPC) when the disk is full or
     min_free is reached, after which the same call goes on. Of many sources those that fail are in
     report.failed, with the names of their exceptions; WorkerDiedError where a process of workers= was killed.
     """
@@ -141,6 +144,8 @@ def migrate(
     arguments.size("slab_bytes", slab_bytes, 1, 1 << 40)
     arguments.size("workers", workers, 1, 1024)
     free_bytes(min_free, Path())
+    if client is not None and not hasattr(client, "submit"):
+        raise TypeError(f"client is one of dask.distributed, not {shown(client)}")
     if workers > 1:
         running.refuse_unguarded()
     how = How(missing, slab_bytes, verify, 1, min_free)
@@ -200,6 +205,7 @@ def _jobs(
 ) -> list[Job]:
     kind = None if glob is not None and root.is_dir() else kind_of(root, "auto" if root.is_dir() else like)
     if kind is not None:
+        check_given(root, {kind}, inner, dtype, row_shape)
         specs = specs_of(root, kind, inner, dtype, row_shape)
         if is_dataset:
             return [Job(str(root), to, tuple(specs), (len(specs),), True, options)]
@@ -214,7 +220,9 @@ def _jobs(
     if to.suffix == ".cdd":
         raise ValueError(f"{root} is a folder of many: the target is a folder, too, not {to}")
     found = folder_of_many(root, to, glob, like)
-    groups = [specs_of(one, _kind_of_many(one, like), inner, dtype, row_shape) for one in found]
+    kinds = [_kind_of_many(one, like) for one in found]
+    check_given(root, set(kinds), inner, dtype, row_shape)
+    groups = [specs_of(one, kind, inner, dtype, row_shape) for one, kind in zip(found, kinds, strict=True)]
     if is_dataset:
         flat = tuple(spec for group in groups for spec in group)
         return [Job(str(root), to, flat, tuple(map(len, groups)), True, options)]

@@ -60,6 +60,9 @@ class RawSource(_OfOneFile):
             raise ValueError(f"{path} says nothing of what it holds: give dtype= and row_shape=")
         item = np.dtype(dtype)
         row_shape = tuple(row_shape or ())
+        if min(row_shape, default=1) < 1:
+            raise ValueError(f"{path}: row_shape is {row_shape}, each of its sizes is 1 or more")
+        column_kind(str(path), item, (0, *row_shape), {})
         size, row_bytes = path.stat().st_size, item.itemsize * math.prod(row_shape)
         if row_bytes == 0 or size % row_bytes:
             raise ValueError(
@@ -85,6 +88,8 @@ class Hdf5Source(_OfOneFile):
         self._file = need("h5py").File(path, "r")
         try:
             self._array = self._file[inner]
+            if self._array.shape is None:
+                raise ValueError(f"{self.name} is empty: it has no shape")
             self._is(inner.strip("/"), self._array.dtype, self._array.shape, dict(self._array.attrs))
             self.chunk_rows = self._array.chunks[0] if self._array.chunks else 1
         except BaseException:

@@ -1,8 +1,31 @@
-"""What keeps a migration from going on, beside the errors of the system and of the formats' own libraries."""
+"""What keeps a migration from going on, beside the errors of the system."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def reading(name: str) -> Iterator[None]:
+    """What libraries raise meanwhile becomes UnreadableError, which says of what; what says it already, what
+    the system says, and a package that is missing stay as they are."""
+    try:
+        yield
+    except Exception as error:
+        path = name.partition("::")[0]
+        is_told = isinstance(error, ValueError | TypeError) and path in str(error)
+        is_systems = isinstance(error, MemoryError | ImportError) or getattr(error, "errno", None) is not None
+        if is_told or is_systems:
+            raise
+        raise UnreadableError(f"{name} cannot be read: {type(error).__name__}: {error}") from error
 
 
 class SourceChangedError(ValueError):
     """The source is not what it was when its migration began."""
+
+
+class UnreadableError(ValueError):
+    """The source is damaged, or not what its name, its first bytes or like= say. Its cause is what the
+    format's library raised."""
 
 
 class MissingChunksError(ValueError):

@@ -1,6 +1,7 @@
 """Which arrays and tables a source is: of one path, of a folder of many, of an array that is open."""
 
 import os
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from cdd.migrate.arrays import (
     hdf5_names,
     npz_names,
 )
+from cdd.migrate.errors import reading
 from cdd.migrate.source import Source
 from cdd.migrate.tables import CsvSource, FeatherSource, ParquetSource
 from cdd.migrate.zarr_arrays import ZarrSource, is_zarr, raised, zarr_attrs, zarr_names
@@ -50,6 +52,11 @@ class Spec:
         return f"{self.path}::{self.inner}" if self.inner else str(self.path)
 
     def open(self) -> Source:
+        """Raises UnreadableError, and TypeError and ValueError for what no store can hold."""
+        with reading(self.text):
+            return self._open()
+
+    def _open(self) -> Source:
         if self.kind == "raw":
             return RawSource(self.path, self.dtype, self.row_shape)
         classes: dict[str, Any] = {
@@ -117,17 +124,32 @@ def split(source: str | os.PathLike[str], inner: str | None) -> tuple[Path, str 
     return path, inner
 
 
+def _item(dtype: Any) -> DType | None:
+    try:
+        return None if dtype is None else np.dtype(dtype)
+    except TypeError as error:
+        raise TypeError(f"dtype={shown(dtype)}: {error}") from None
+
+
+_NAMES: dict[str, Callable[[Path], list[str]]] = {"zarr": zarr_names, "npz": npz_names, "hdf5": hdf5_names}
+
+
+def check_given(where: Path, kinds: Set[str], inner: str | None, dtype: Any, row_shape: Any) -> None:
+    """ValueError for what is said of sources of which none has a use for it."""
+    some = " or ".join(sorted(kinds))
+    if "raw" not in kinds and (dtype is not None or row_shape is not None):
+        raise ValueError(f"dtype= and row_shape= say what raw files hold: {where} is {some}")
+    if inner is not None and kinds.isdisjoint((*_NAMES, "parquet", "feather", "csv")):
+        raise ValueError(f"{where} is {some}, of one array: path= {shown(inner)} chooses of several")
+
+
 def specs_of(path: Path, kind: str, inner: str | None, dtype: Any, row_shape: Any) -> list[Spec]:
     """The sources of one file, or of one group: those that `inner` names, or all."""
-    if kind == "zarr":
-        names = zarr_names(path)
-    elif kind == "npz":
-        names = npz_names(path)
-    elif kind == "hdf5":
-        names = hdf5_names(path)
-    else:
-        item = None if dtype is None else np.dtype(dtype)
+    if kind not in _NAMES:
+        item = _item(dtype)
         return [Spec(kind, path, inner or "", item, None if row_shape is None else tuple(row_shape))]
+    with reading(str(path)):
+        names = _NAMES[kind](path)
     if not names:
         raise ValueError(f"{path} has no arrays")
     if inner is not None:

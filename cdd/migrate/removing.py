@@ -84,8 +84,10 @@ def go_on(source: Path, target: Path, is_wanted: bool) -> Done | None:
     """Ends a removal that was stopped, and says what was migrated; None where there is none."""
     try:
         text: dict[str, Any] = json.loads(_note(target).read_bytes())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
+    except ValueError as error:
+        raise ValueError(f"{_note(target)} is not what a migration leaves: {error}") from None
     if text["source"] != str(source.absolute()):
         return None
     if not is_wanted:

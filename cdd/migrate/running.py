@@ -16,7 +16,13 @@ import numpy as np
 
 from cdd import _cdd
 from cdd.dtypes import Array, buffer_dtype
-from cdd.migrate.errors import MissingChunksError, NotTheSameError, SourceChangedError, WorkerDiedError
+from cdd.migrate.errors import (
+    MissingChunksError,
+    NotTheSameError,
+    SourceChangedError,
+    WorkerDiedError,
+    reading,
+)
 from cdd.migrate.finding import Spec
 from cdd.migrate.source import ArraySource, Slab, Source
 from cdd.migrate.targets import Target, free_bytes, need_space
@@ -126,10 +132,10 @@ def _read_ahead(source: Source, start: int, how: How, spec: Spec | None) -> Iter
     """The source's slabs. At most three are in memory: one that is read, one that waits, one that is used."""
     if how.readers > 1 and spec is not None and isinstance(source, ArraySource):
         return _by_processes(source, spec, start, how)
-    return _by_thread(source.slabs(start, how.slab_bytes))
+    return _by_thread(source.name, source.slabs(start, how.slab_bytes))
 
 
-def _by_thread(slabs: Iterator[Slab]) -> Iterator[Slab]:
+def _by_thread(name: str, slabs: Iterator[Slab]) -> Iterator[Slab]:
     waiting: queue.Queue[Slab | BaseException | None] = queue.Queue(maxsize=1)
     is_over = threading.Event()
 
@@ -141,10 +147,11 @@ def _by_thread(slabs: Iterator[Slab]) -> Iterator[Slab]:
 
     def read() -> None:
         try:
-            for slab in slabs:
-                put(slab)
-                if is_over.is_set():
-                    return
+            with reading(name):
+                for slab in slabs:
+                    put(slab)
+                    if is_over.is_set():
+                        return
             put(None)
         except BaseException as error:
             put(error)
@@ -177,7 +184,8 @@ def _fill(spec: Spec, start: int, stop: int, memory: str) -> tuple[str, tuple[in
     if source is None:
         source = _opened[spec] = spec.open()
     assert isinstance(source, ArraySource)
-    rows = source.read(start, stop)
+    with reading(source.name):
+        rows = source.read(start, stop)
     shared = SharedMemory(name=memory)
     try:
         np.ndarray(rows.shape, rows.dtype, shared.buf)[...] = rows

@@ -58,7 +58,8 @@ def column_kind(where: str, dtype: DType, shape: Sequence[int], attrs: Mapping[s
     try:
         code_of(dtype)
     except TypeError as error:
-        raise TypeError(f"{where}: {error}") from None
+        text = str(error) if "cannot be stored" in str(error) else f"{dtype} cannot be stored"  # strings
+        raise TypeError(f"{where}: {text}") from None
     if len(shape) == 0:
         raise ValueError(f"{where} is a scalar: it has no rows")
     if 0 in shape[1:]:

@@ -92,6 +92,9 @@ class _ArrowTable(_Table):
     """Columns that come as Arrow's."""
 
     def _have(self, schema: Any) -> None:
+        twice = {name for name in schema.names if schema.names.count(name) > 1}
+        if twice:
+            raise ValueError(f"{self.path} has more than one column {min(twice)!r}")
         wanted = self._wanted(schema.names)
         self.wanted = wanted
         self._are({name: self._kind(schema.field(name)) for name in wanted})
@@ -166,7 +169,9 @@ class ParquetSource(_ArrowTable):
 
     def __init__(self, path: Path, inner: str) -> None:
         super().__init__(path, inner)
-        self._file = need("pyarrow.parquet").ParquetFile(str(path), pre_buffer=False, buffer_size=1 << 20)
+        self._file = need("pyarrow.parquet").ParquetFile(
+            str(path), pre_buffer=False, buffer_size=1 << 20, page_checksum_verification=True
+        )
         try:
             self._have(self._file.schema_arrow)
             self._refuse_nulls()

@@ -40,8 +40,8 @@ def free_bytes(wanted: str | int, folder: Path) -> int:
         if not wanted.strip().endswith("%") or not 0 <= share < 100:
             raise ValueError(f'min_free is bytes or a share such as "10%", not {shown(wanted)}')
         return math.ceil(shutil.disk_usage(folder).total * share / 100)
-    if wanted < 0:
-        raise ValueError(f"min_free is {wanted}: bytes, or a share of the disk")
+    if isinstance(wanted, bool) or not isinstance(wanted, int) or wanted < 0:
+        raise ValueError(f'min_free is bytes or a share such as "10%", not {shown(wanted)}')
     return wanted
 
 

@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from cdd.arguments import shown
 from cdd.dtypes import Array
+from cdd.migrate.errors import UnreadableError
 from cdd.migrate.source import ArraySource, column_kind, digest, need, plain_attrs
 
 _METADATA = ("zarr.json", ".zarray", ".zgroup")
@@ -43,9 +45,14 @@ def _kind(folder: Path) -> str:
         return "array"
     try:
         found = json.loads((folder / "zarr.json").read_bytes())
-    except (FileNotFoundError, ValueError):
-        return ""
-    return str(found.get("node_type", "")) if isinstance(found, dict) else ""
+    except FileNotFoundError:
+        return "group"
+    except ValueError as error:
+        raise UnreadableError(f"{folder / 'zarr.json'} is not JSON: {error}") from None
+    kind = found.get("node_type") if isinstance(found, dict) else None
+    if kind not in ("array", "group"):  # left out, it would be lost
+        raise UnreadableError(f'{folder / "zarr.json"}: node_type is "array" or "group", not {shown(kind)}')
+    return str(kind)
 
 
 def zarr_attrs(path: Path) -> dict[str, Any]:

@@ -139,6 +139,14 @@ class Reading:
     def __init__(self, source: Source, types: Any, options: Options, header: bool) -> None:
         self._source = source
         self._file, self.close = open_source(source, options.module)
+        try:
+            self._begin(source, types, options, header)
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self, source: Source, types: Any, options: Options, header: bool) -> None:
+        """Reads the first row."""
         self._start = self._file.tell() if _seeks(self._file) else None
         self._header = header
         try:

@@ -56,6 +56,8 @@ def test_missing_levels_are_zeros_at_the_outer_end() -> None:
         ({"features": ("volume",)}, "features are"),
         ({"dtype": "int32"}, "dtype of a book"),
         ({"flush_s": 0}, "flush_s"),
+        ({"flush_s": "1s"}, "flush_s is seconds above 0, .*not '1s' and"),
+        ({"symbol": ""}, "symbol is the name of an instrument"),
         ({"memory_s": 0}, "memory_s"),
         ({"every": "soon"}, "every is a time"),
         ({"every": 0}, "every is a time"),

@@ -130,7 +130,8 @@ def test_asking_goes_on_until_a_snapshot_comes_and_ever_less_often(tmp_path: Pat
 
 
 GARBAGE: list[str | bytes] = [
-    "", "{", "null", "3", "[]", "\0\0", b"\xff\xfe", "[" * 100_000, '{"arg": 5}', '{"arg": {"instId": []}}',
+    "", "{", "null", "3", "[]", "\0\0", b"\xff\xfe", "[" * 100_000, "1" * 5000, '{"arg": 5}',
+    '{"arg": {"instId": []}}',
     '{"arg": {"channel": "books", "instId": "DOGE-USDT"}, "data": []}', '{"data": [], "arg": null}',
 ]  # fmt: skip
 
@@ -148,6 +149,6 @@ def test_garbage_is_counted(tmp_path: Path) -> None:
 
     report = recorded_by(script, tmp_path)
     assert report.rejected[""].total() == len(GARBAGE)
-    assert report.rejected[""]["not JSON"] == 5
+    assert report.rejected[""]["not JSON"] == 6
     assert not report.rejected[SYMBOL]
     check(tmp_path / SYMBOL, replay(messages))

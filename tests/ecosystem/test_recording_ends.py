@@ -212,11 +212,17 @@ def test_a_disk_that_fails_ends_it_with_its_error(tmp_path: Path, monkeypatch: p
         ({"channel": "trades"}, "channel is one of"),
         ({"url": "file://x"}, "file"),
         ({"levels": 0}, "levels is 0"),
+        ({"seconds": -1}, "seconds is a number above 0, not -1"),
+        ({"seconds": "5"}, "seconds is a number above 0, not '5'"),
+        ({"idle_s": 0}, "idle_s is a number above 0"),
+        ({"idle_s": float("nan")}, "idle_s is a number above 0"),
+        ({"url": 3}, "url is a str"),
+        ({"login": "me"}, "login is a cdd.feeds.Login"),
     ],
 )
 def test_wrong_arguments(options: dict[str, Any], text: str, tmp_path: Path) -> None:
     given = {"symbols": SYMBOL, "seconds": 5, **options}
-    with pytest.raises(ValueError, match=text):
+    with pytest.raises((ValueError, TypeError), match=text):
         asyncio.run(feeds.record(tmp_path, given.pop("symbols"), **given))
 
 
