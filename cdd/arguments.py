@@ -85,11 +85,9 @@ def flag(name: str, value: Any) -> bool:
 
 def is_positive(value: Any) -> bool:
     """Whether it is a number above 0, and no bool: seconds, say."""
-    return (
-        isinstance(value, int | float | np.integer | np.floating)
-        and not isinstance(value, bool)
-        and value > 0
-    )
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        return False
+    return float(value) > 0
 
 
 def text(name: str, value: Any) -> str:

@@ -13,6 +13,7 @@ docs/remote.md is the guide.
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from cdd import arguments
@@ -23,6 +24,7 @@ from cdd.remote.objects import ObjectDirectory
 from cdd.remote.outline import Outline
 from cdd.remote.reader import RemoteReader, far_object
 from cdd.remote.wire import Wire, store_of, wire_of, without_secrets
+from cdd.store.maintenance import compact
 
 __all__ = ["ObjectDirectory", "Published", "RemoteReader", "directory", "open", "publish"]
 
@@ -86,12 +88,15 @@ def publish(
     *,
     outline: bool = True,
     overwrite: bool = False,
+    chunk_bytes: int | None = None,
     **store_options: Any,
 ) -> Published:
     """Puts a store's file into an object store, and its outline beside it, KEY.idx.
 
-    The file is read as it is: close its writer first, and compact(chunk_bytes=65536) it where reads from afar
-    matter more than its windows at home. target, key and store_options are those of open().
+    The file is read as it is: close its writer first. With `chunk_bytes` what is put has chunks of about so
+    many stored bytes: compact(chunk_bytes=) writes them into a temporary file first, with profile "dense",
+    and the file stays as it is. 2048 suits windows at random, 65536 long runs of rows. target, key and
+    store_options are those of open().
 
     Raises FileExistsError for an object that is there, unless overwrite; ValueError for a file that changed
     meanwhile; what opening the file raises; OSError where requests fail for good. An object is there as a
@@ -99,6 +104,16 @@ def publish(
     """
     wire, name, _ = wire_of(target, key, 8, store_options)
     file = Path(path)
+    if chunk_bytes is None:
+        return _publish(file, wire, name, outline, overwrite)
+    before = _stamp(file)
+    with TemporaryDirectory(prefix="cdd-") as folder:
+        compact(path, Path(folder, file.name), chunk_bytes=chunk_bytes)
+        _check_same(file, before)
+        return _publish(Path(folder, file.name), wire, name, outline, overwrite)
+
+
+def _publish(file: Path, wire: Wire, name: str, outline: bool, overwrite: bool) -> Published:
     before = _stamp(file)
     with file.open("rb") as bytes_of:
 
@@ -108,13 +123,17 @@ def publish(
 
         ranges = outlines.read_ranges(before[0], os.fspath(file), read)
     e_tag = wire.put(name, file, create=not overwrite)
-    if _stamp(file) != before:
-        raise ValueError(f"{os.fspath(file)} changed while it was published: close its writer, publish again")
+    _check_same(file, before)
     beside = b""
     if outline:
         beside = outlines.encode(Outline(before[0], e_tag, ranges))
         wire.put(name + outlines.SUFFIX, beside, create=False)
     return Published(wire.url(name), before[0], len(beside))
+
+
+def _check_same(file: Path, before: tuple[int, int]) -> None:
+    if _stamp(file) != before:
+        raise ValueError(f"{os.fspath(file)} changed while it was published: close its writer, publish again")
 
 
 def _stamp(file: Path) -> tuple[int, int]:

@@ -76,6 +76,25 @@ def test_publish_and_open(bucket: str, options: dict[str, Any], tmp_path: Path) 
         assert np.array_equal(far[7:9], book[7:9] + 1)
 
 
+def test_publish_in_chunks_of_another_size(bucket: str, options: dict[str, Any], tmp_path: Path) -> None:
+    book = np.repeat(np.random.default_rng(1).normal(size=(8000, 10, 3)).astype(np.float32), 4, axis=0)
+    cdd.save(tmp_path / "b.cdd", book, attrs={"symbol": "BTC"})
+    before = (tmp_path / "b.cdd").read_bytes()
+    cdd.remote.publish(tmp_path / "b.cdd", f"{bucket}/b.cdd", **options)
+    done = cdd.remote.publish(tmp_path / "b.cdd", f"{bucket}/s.cdd", chunk_bytes=2048, **options)
+    assert (tmp_path / "b.cdd").read_bytes() == before
+    with (
+        cdd.remote.open(bucket, "b.cdd", **options) as large,
+        cdd.remote.open(bucket, "s.cdd", **options) as small,
+    ):
+        assert small.stored_bytes == done.stored_bytes and small.attrs == {"symbol": "BTC"}
+        assert np.array_equal(small[:], book)
+        starts = np.arange(0, 30_000, 1000)
+        assert 4 * small.plan(starts, 64)[1].sum() < 3 * large.plan(starts, 64)[1].sum()
+    with pytest.raises(ValueError, match="chunk_bytes"):
+        cdd.remote.publish(tmp_path / "b.cdd", f"{bucket}/n.cdd", chunk_bytes=1, **options)
+
+
 def days(first: int, last: int) -> dict[str, np.ndarray]:
     rows = np.arange(first, last)
     book = (rows[:, None, None] * np.ones((1, 5, 3))).astype(np.float32)
