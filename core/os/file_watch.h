@@ -18,7 +18,8 @@ class FileWatch {
 
   // Sleeps until an event, or for the next step of the timer; at most `most_ms` (negative: no limit). Whether
   // there was an event. Steps begin anew with each event and double as long as there is none: from 1 to 250
-  // ms, from 32 ms to 2 s where events are sure to come.
+  // ms, to 2 s where events are sure to come. Short ones at first keep a core from sleeping so deeply that
+  // the next event of a busy file finds it late.
   bool wait(std::int64_t most_ms);
 
   // For event loops: a descriptor that is readable when there are events, -1 where there is none. After it
@@ -34,7 +35,7 @@ class FileWatch {
     std::int64_t first_ms, most_ms;
   };
   static constexpr Steps kTimerAlone{1, 250};
-  static constexpr Steps kEventsCome{32, 2000};  // the timer is there for what nobody thought of
+  static constexpr Steps kEventsCome{1, 2000};  // the timer is there for what nobody thought of
 
   Steps steps_ = kTimerAlone;
   std::int64_t step_ms_ = kTimerAlone.first_ms;
