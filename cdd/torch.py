@@ -80,7 +80,15 @@ def dataset(windows: Windows, transform: Transform | None = None) -> Any:
     `transform` is called with each window. collate_fn=cdd.torch.whole saves the copy that default_collate
     makes.
     """
+    _check(windows, transform)
     return _Windows(windows, transform)
+
+
+def _check(windows: Any, transform: Any) -> None:
+    if not isinstance(windows, Windows):
+        raise TypeError(f"windows are a cdd.Windows, not {arguments.shown(windows)}")
+    if transform is not None and not callable(transform):
+        raise TypeError(f"transform is called with windows, {arguments.shown(transform)} cannot be called")
 
 
 def whole(batch: list[Any]) -> Any:
@@ -173,6 +181,7 @@ class Loader:
         transform: Transform | None = None,
         **order: Unpack[Ordering],
     ) -> None:
+        _check(windows, transform)
         self._windows = windows
         self.sampler = Sampler(windows, batch_size, **order)
         self._prefetch = arguments.size("prefetch", prefetch, 1, 1 << 20)

@@ -23,7 +23,7 @@ from cdd.remote.far import HEAD_BYTES
 from cdd.remote.objects import ObjectDirectory
 from cdd.remote.outline import Outline
 from cdd.remote.reader import RemoteReader, far_object
-from cdd.remote.wire import Wire, store_of, wire_of, without_secrets
+from cdd.remote.wire import Wire, check_store, store_of, wire_of, without_secrets
 from cdd.store.maintenance import compact
 
 __all__ = ["ObjectDirectory", "Published", "RemoteReader", "directory", "open", "publish"]
@@ -148,6 +148,7 @@ def directory(target: Any, *, connections: int = 32, **store_options: Any) -> Ob
     store_options   as of open()
     """
     if not isinstance(target, str):
+        check_store(target)
         if store_options:
             raise TypeError(f"{', '.join(store_options)}: of a store that is open nothing more is to be said")
         return ObjectDirectory(Wire(target, type(target).__name__.lower() + ":/", connections))

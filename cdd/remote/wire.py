@@ -17,6 +17,7 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from cdd import _cdd
+from cdd.arguments import shown
 
 try:
     import obstore
@@ -269,6 +270,7 @@ def wire_of(
 ) -> tuple[Wire, str, str | None]:
     """The store of a URL, or one that is open, and the key within; the URL, where it was one."""
     if not isinstance(target, str):
+        check_store(target)
         if key is None:
             raise TypeError("of a store that is open a key is needed, too")
         if options:
@@ -282,6 +284,12 @@ def wire_of(
     if "?" in target or "#" in target:
         raise ValueError(f"{without_secrets(target)} has a query: objects are named by path alone")
     return Wire(store_of(parent, options), without_secrets(parent), connections), name, target
+
+
+def check_store(target: Any) -> None:
+    """TypeError for what is no store that is open."""
+    if target is None or isinstance(target, bytes | int | os.PathLike):
+        raise TypeError(f"an object store is a URL or a store of obstore, not {shown(target)}")
 
 
 def store_of(url: str, options: Mapping[str, Any]) -> Any:

@@ -156,6 +156,8 @@ class Position:
         return {"epoch": self._epoch, "batch": self._batch, **self._order.kind}
 
     def load(self, state: Mapping[str, Any]) -> None:
+        if not isinstance(state, Mapping):
+            raise TypeError(f"a state is what state_dict() gives, not {arguments.shown(state)}")
         for name, value in self._order.kind.items():
             if name not in state or state[name] != value:
                 found = arguments.shown(state.get(name))

@@ -256,6 +256,11 @@ def test_arguments(server: FarServer) -> None:
         assert "geheim" not in str(caught.value)
     with pytest.raises(TypeError, match="a key is needed"):
         cdd.remote.open(object())
+    for target in (None, 3, b"s3://b/x", Path("book.cdd")):
+        with pytest.raises(TypeError, match="an object store is a URL or a store of obstore, not "):
+            cdd.remote.open(target)
+        with pytest.raises(TypeError, match="an object store is a URL or a store of obstore, not "):
+            cdd.remote.directory(target)
     with pytest.raises(ValueError, match="gap is -1"):
         cdd.remote.open(f"{server.url}/a/book.cdd", gap=-1)
 

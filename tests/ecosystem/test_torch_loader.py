@@ -320,3 +320,11 @@ def test_bad_arguments_are_errors(books: cdd.Windows) -> None:
         cdd.torch.Loader(books, 1000)
     with pytest.raises(ValueError, match="epoch is -1"):
         cdd.torch.Loader(books, 10).set_epoch(-1)
+    for made in (cdd.torch.Loader, cdd.torch.dataset):
+        size = (10,) if made is cdd.torch.Loader else ()
+        with pytest.raises(TypeError, match=r"windows are a cdd\.Windows, not an array"):
+            made(np.zeros((10, 3)), *size)
+        with pytest.raises(TypeError, match="transform is called with windows, 3 cannot be called"):
+            made(books, *size, transform=3)
+    with pytest.raises(TypeError, match=r"a state is what state_dict\(\) gives, not None"):
+        cdd.torch.Loader(books, 10).load_state_dict(None)
