@@ -3,6 +3,7 @@
 import math
 import tempfile
 import zipfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -162,14 +163,12 @@ class NpzSource(_OfOneFile):
 
     def __init__(self, path: Path, inner: str) -> None:
         super().__init__(path, inner)
-        self._zip = zipfile.ZipFile(path)
-        try:
-            self._stream = self._zip.open(inner + ".npy")
+        with ExitStack() as opened:
+            self._zip = opened.enter_context(zipfile.ZipFile(path))
+            self._stream = opened.enter_context(self._zip.open(inner + ".npy"))  # holds the file open, too
             shape, self._fortran, self._item = _npy_header(self._stream, self.name)
             self._is(inner, self._item, shape)
-        except BaseException:
-            self._zip.close()
-            raise
+            opened.pop_all()
         self._shape = shape
         self._begin = self._stream.tell()
         self._unpacked: Any = None
