@@ -85,13 +85,13 @@ def _in_trio() -> bool:
     return True
 
 
-async def done(submit: Submit) -> Any:
+async def done(submit: Submit, always: bool = False) -> Any:
     """Has a thread do what `submit(queue, future)` submits, and gives the future's result.
 
-    Cancelled: what has not begun is taken back; what has begun ends first.
+    Cancelled: what has not begun is taken back, unless it is to be done `always`; what has begun ends first.
     """
     if _in_trio():
-        return await _done_in_trio(submit)
+        return await _done_in_trio(submit, always)
     loop = asyncio.get_running_loop()
     queue = _queue_of(loop)
     future = loop.create_future()
@@ -99,7 +99,7 @@ async def done(submit: Submit) -> Any:
     try:
         return await future
     except asyncio.CancelledError:
-        while not queue.cancel(ticket):
+        while always or not queue.cancel(ticket):
             again = loop.create_future()
             if not queue.again(ticket, again):
                 break
@@ -172,7 +172,7 @@ class _Outcome:
 _trio_queues: "weakref.WeakKeyDictionary[Any, _TrioQueue]" = weakref.WeakKeyDictionary()  # by trio's tokens
 
 
-async def _done_in_trio(submit: Submit) -> Any:
+async def _done_in_trio(submit: Submit, always: bool) -> Any:
     trio = sys.modules["trio"]
     token = trio.lowlevel.current_trio_token()
     queue = _trio_queues.get(token)
@@ -183,7 +183,8 @@ async def _done_in_trio(submit: Submit) -> Any:
     try:
         await queue.wait_for(outcome)
     except (trio.Cancelled, KeyboardInterrupt):
-        queue.core.cancel(ticket)
+        if not always:
+            queue.core.cancel(ticket)
         with trio.CancelScope(shield=True):
             await queue.wait_for(outcome)
         raise

@@ -37,10 +37,10 @@ class AwaitedInOrder(Awaited):
         await strand.of(self).done(self.flush)
 
     async def aclose(self: Any) -> None:
-        """close(), awaited, after all that was begun before."""
+        """close(), awaited, after all that was begun before. A cancelled one ends first."""
         from cdd import strand
 
-        await strand.of(self).done(self.close)
+        await strand.of(self).done(self.close, always=True)
 
 
 class Found(Enum):

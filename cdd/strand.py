@@ -79,18 +79,19 @@ class Strand:
         if goes_on:
             _threads().submit(self._step)
 
-    async def done(self, work: Callable[[], T]) -> T:
+    async def done(self, work: Callable[[], T], always: bool = False) -> T:
         """What work() gives, after all that was begun before. Cancelled: what has not begun is taken back,
-        what has begun ends first."""
+        unless it is to be done `always`; what has begun ends first."""
         future = self.submit(work)
+        take_back = (lambda: False) if always else future.cancel
         if aio._in_trio():
-            await _ended_in_trio(future)
+            await _ended_in_trio(future, take_back)
         else:
-            await _ended(future)
+            await _ended(future, take_back)
         return future.result()
 
 
-async def _ended(future: "Future[Any]") -> None:
+async def _ended(future: "Future[Any]", take_back: Callable[[], bool]) -> None:
     loop = asyncio.get_running_loop()
     over = asyncio.Event()
 
@@ -102,14 +103,14 @@ async def _ended(future: "Future[Any]") -> None:
     try:
         await over.wait()
     except asyncio.CancelledError:
-        future.cancel()
+        take_back()
         while not over.is_set():
             with suppress(asyncio.CancelledError):
                 await over.wait()
         raise
 
 
-async def _ended_in_trio(future: "Future[Any]") -> None:
+async def _ended_in_trio(future: "Future[Any]", take_back: Callable[[], bool]) -> None:
     trio = sys.modules["trio"]
     token = trio.lowlevel.current_trio_token()
     over = trio.Event()
@@ -122,7 +123,7 @@ async def _ended_in_trio(future: "Future[Any]") -> None:
     try:
         await over.wait()
     except trio.Cancelled:
-        future.cancel()
+        take_back()
         with trio.CancelScope(shield=True):
             await over.wait()
         raise

@@ -97,7 +97,8 @@ class AwaitedReader(Awaited):
         """Yields rows as they come, every row once: each array holds those since the last one, up to 64 MiB.
 
         Begins with row `start`, by default with the first one after those that are there now. Sleeps until
-        the system tells of a change of the file, and looks by itself every 250 ms at least. Ends when no row
+        the system tells of a change of the file, and looks by itself
+        every 2 s at least, every 250 ms on a network. Ends when no row
         came for `timeout` seconds, when the reader is closed, and after the last row of a file that was
         replaced; with reopen=True it goes on with the first row of the new file then.
         """
@@ -169,11 +170,11 @@ class AwaitedWriter(Awaited):
         await aio.done(lambda queue, future: queue.flush(core, future))
 
     async def aclose(self: Any) -> None:
-        """close(), awaited, after all that was begun before."""
+        """close(), awaited, after all that was begun before. A cancelled one ends first."""
         from cdd import aio
 
         core = self._core
-        await aio.done(lambda queue, future: queue.close_writer(core, future))
+        await aio.done(lambda queue, future: queue.close_writer(core, future), always=True)
 
     async def __aexit__(self, kind: type[BaseException] | None, *error: object) -> None:
         """aclose(); after an exception a store that is not visible yet is given up."""
