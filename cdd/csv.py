@@ -64,7 +64,7 @@ def pack(
     header   row 0 has the names of the columns; in version 1 it is in the bytes in any case, but no row then
     version  1, 2, or "auto": 1 where it holds the text, else 2. Version 2 takes fields of any length, is
              compressed, and with `out`, a path or a file object of bytes, is written as a stream: the text
-             may be larger than memory
+             may be larger than memory. A file of that name is replaced when all is written
 
     Raises FormatError for bad text, with .row (row 0 is the first of the text), .field and .offset;
     ValueError for wrong options and for an `out` that is too small.

@@ -6,6 +6,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from cdd import _cdd
 from cdd.packed.columns import TYPES, Column, Columns, wanted_types
 from cdd.packed.opening import mapped, pack
 from cdd.packed.options import Options
+from cdd.packed.places import whole_file
 from cdd.packed.rows import Packed
 from cdd.packed.sources import Source, checked, is_pipe, opened, whole
 from cdd.packed.writer import Writer
@@ -302,13 +304,15 @@ def batches_of(source: Source, types: Any, options: Options, header: bool, rows:
 def pack_stream(source: Source, out: Any, options: Options, header: bool) -> Packed:
     """Text to packed rows of version 2, one window after the other."""
     reading = Reading(source, None, options, header)
+    is_path = isinstance(out, str | os.PathLike)
     made = io.BytesIO() if out is None else out
     try:
-        with Writer(made, "w", reading.names) as writer:
+        place: Any = whole_file(out) if is_path else nullcontext(made)
+        with place as file, Writer(file, "w", reading.names) as writer:
             reading.write_rows(writer)
     finally:
         reading.close()
-    if isinstance(out, str | os.PathLike):
+    if is_path:
         return Packed(mapped(out), "header", False)
     if isinstance(made, io.BytesIO):
         return Packed(made.getbuffer(), "header", False)

@@ -1,6 +1,7 @@
 """read, head, tail, follow: rows as text and bytes."""
 
 import csv
+import gzip
 import io
 import json
 import os
@@ -38,6 +39,15 @@ def numbers_of(text: bytes, shape: tuple[int, ...] = (50, 3), skip: int = 1) -> 
 
 
 # ---------------------------------------------------------------- forms
+
+
+def test_gz_is_compressed(path: Path, tmp_path: Path) -> None:
+    for form in ("csv", "jsonl", "npy"):
+        out = tmp_path / f"o.{form}.gz"
+        well("read", path, "0:3", "-o", out)
+        assert gzip.decompress(out.read_bytes()) == well("read", path, "0:3", "--as", form)
+    assert ".zst is read and not written" in fails(1, "read", path, "-o", tmp_path / "o.csv.zst")
+    assert not (tmp_path / "o.csv.zst").exists()
 
 
 def test_csv(path: Path) -> None:

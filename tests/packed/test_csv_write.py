@@ -174,3 +174,13 @@ def test_an_error_leaves_the_old_file(tmp_path: Path) -> None:
     assert link.is_symlink() and path.read_bytes() == b"c\n"
     cdd.csv.write([("c",)], os.devnull)
     assert not Path(os.devnull).is_file()
+
+
+def test_an_error_leaves_the_old_packed_rows(tmp_path: Path) -> None:
+    path = tmp_path / "o.packed"
+    assert list(cdd.csv.pack(b"a\n1\n", version=2, out=path)) == [("1",)]
+    before = path.read_bytes()
+    with pytest.raises(cdd.FormatError):
+        cdd.csv.pack(b"a,b\n1,2\n3\n", version=2, out=path)
+    assert path.read_bytes() == before and [one.name for one in tmp_path.iterdir()] == ["o.packed"]
+    assert list(cdd.csv.pack(b"a\n2\n", version=2, out=path)) == [("2",)]
