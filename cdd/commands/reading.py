@@ -111,11 +111,17 @@ def read_rows(options: argparse.Namespace) -> int:
     return 0
 
 
+def _dataset_of(source: Any) -> Any:
+    """The dataset that a column is of, None for other sources."""
+    home = getattr(source, "_home", None)
+    return None if home is None else home.dataset
+
+
 def _by_time(source: Any, options: argparse.Namespace) -> slice:
     if options.time is not None:
         with opened(options.time) as clock:
             return between(source, clock, options.first, options.last)
-    table = getattr(source, "_dataset", None)
+    table = _dataset_of(source)
     if table is None:
         raise ArgumentError("--time TIMES says where the times of the rows are")
     table = table[source._table] if source._table else table
@@ -209,7 +215,7 @@ def _followed(source: Any, start: int, options: argparse.Namespace) -> Iterator[
         return iter(source.follow(start, options.timeout, options.reopen))
     if options.reopen:
         raise ArgumentError("--reopen is for files: nothing takes the place of a dataset or of tiles")
-    table = getattr(source, "_dataset", None)
+    table = _dataset_of(source)
     if table is None:
         return iter(source.follow(start, timeout=options.timeout))
     table = table[source._table] if source._table else table

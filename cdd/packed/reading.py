@@ -148,18 +148,9 @@ class Reading:
             raise
 
     def _begin(self, source: Source, types: Any, options: Options, header: bool) -> None:
-        """Reads the first row."""
         self._start = self._file.tell() if _seeks(self._file) else None
         self._header = header
-        try:
-            self._begin(types, options)
-        except BaseException:
-            self.close()
-            raise
-
-    def _begin(self, types: Any, options: Options) -> None:
-        header = self._header
-        self._windows = Windows(self._file, self._source, WINDOW_BYTES, options.max_row_bytes)
+        self._windows = Windows(self._file, source, WINDOW_BYTES, options.max_row_bytes)
         row = None
         while row is None:
             view = self._windows.more()
