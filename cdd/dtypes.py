@@ -92,6 +92,34 @@ def named(dtype: npt.DTypeLike) -> DType:
     return _bfloat16() if isinstance(dtype, str) and dtype == "bfloat16" else np.dtype(dtype)
 
 
+def array_of(values: npt.ArrayLike) -> Array:
+    """np.asarray(), which makes no other values of what is given: TypeError for a masked array, for a list of
+    texts and other things, and for one of floats and of integers that floats do not hold. A list of texts is
+    an array of objects: NumPy's own texts lose NULs at their ends."""
+    if isinstance(values, np.ndarray):
+        if "numpy.ma" in sys.modules and isinstance(values, np.ma.MaskedArray):
+            raise TypeError("a masked array cannot be stored, its mask would be lost: store both parts")
+        return values
+    array = np.asarray(values)
+    if array.dtype.kind == "U" and array.ndim and not hasattr(values, "dtype"):
+        items = np.array(values, object)
+        other = [item for item in items.ravel() if not isinstance(item, str)]
+        if other:
+            raise TypeError(f"texts are given together with {other[0]!r}")
+        return items
+    _check_integers(values, array)
+    return array
+
+
+def _check_integers(values: Any, array: Array) -> None:
+    """Raises TypeError where NumPy rounded integers of a list, to have one dtype for all."""
+    if array.dtype.kind != "f" or hasattr(values, "dtype") or not bool((np.abs(array) >= 2.0**53).any()):
+        return
+    for item in np.array(values, object).ravel():
+        if isinstance(item, int | np.integer) and int(float(item)) != int(item):
+            raise TypeError(f"{item} is given together with numbers that make it a float, which lacks it")
+
+
 def storable(rows: npt.ArrayLike) -> tuple[int, Array, int]:
     """The dtype code of `rows`; the rows as an array with a buffer, of any strides and byte order; how many
     bytes of each item are in reverse, 0 where the order is the machine's. Nothing is copied."""
@@ -99,6 +127,7 @@ def storable(rows: npt.ArrayLike) -> tuple[int, Array, int]:
         if "numpy.ma" in sys.modules and isinstance(rows, np.ma.MaskedArray):
             raise TypeError("a masked array cannot be stored, its mask would be lost: store both parts")
         given, rows = rows, np.asarray(rows)
+        _check_integers(given, rows)
         if rows.dtype == object and hasattr(given, "columns"):
             raise TypeError(
                 "a table whose columns are not numbers of one dtype is no array: cdd.dataset.columns_of() "

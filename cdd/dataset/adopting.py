@@ -43,6 +43,8 @@ def adopt(
         raise TypeError(f"files are adopted into a folder, not into {directory.name}")
     if not files:
         raise ValueError("adopt takes a file for each column, by name")
+    if clock not in (None, "time", *files):
+        raise ValueError(f"clock is {clock!r}, and there is no column of that name: {', '.join(files)}")
     if directory.size(DATASET) is None:
         create(directory)
     read_id(directory, writes=True)

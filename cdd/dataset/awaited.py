@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from cdd import _cdd
 from cdd.awaited import FOLLOW_BYTES, Awaited, AwaitedInOrder, Follower, Found
+from cdd.dataset.collecting.incoming import named_rows
 from cdd.dataset.protocol.state import folder_of
 from cdd.indexing import Pick
 
@@ -85,7 +86,8 @@ class AwaitedTable:
         start     the first row, by default the first one after those that are shown now
         timeout   ends after so many seconds without a row
 
-        It refreshes the dataset, so its other columns show the rows, too. Ends when the dataset is closed.
+        It refreshes the dataset, so its other columns show the rows, too. Ends when the dataset is closed,
+        and after the last row of one that was deleted or replaced.
         Where a transaction takes rows away, it goes on at the new end. ValueError for a dataset that was
         opened as_of= a version, which gets no rows.
         """
@@ -135,11 +137,13 @@ class _Follower(Follower[dict[str, Any]]):
         table = self._table
         if self._dataset.closed:
             return Found.END
+        is_last = False
         if len(table) <= self._seen:
+            is_last = self._dataset.replaced  # asked before the look: afterwards there are no more rows
             self._dataset.refresh()
             self._seen = min(self._seen, len(table))
         if len(table) == self._seen:
-            return Found.NOTHING
+            return Found.END if is_last else Found.NOTHING
         names = table._chosen(self._columns)
         row_bytes = sum(column.nbytes // len(column) for column in map(table.__getitem__, names))
         step = max(1, FOLLOW_BYTES // max(1, row_bytes))
@@ -167,7 +171,7 @@ class AwaitedTableWriter:
         change until then. A cancelled append was made whole or not at all."""
         from cdd import strand
 
-        given = {**(columns or {}), **named}
+        given = named_rows(columns, named)
         await strand.of(self._of).done(lambda: self.append(given))
 
 
@@ -181,7 +185,7 @@ class AwaitedDatasetWriter(AwaitedInOrder):
         append was made whole or not at all."""
         from cdd import strand
 
-        given = {**(columns or {}), **named}
+        given = named_rows(columns, named)
         await strand.of(self).done(lambda: self.append(given))
 
     async def acommit(self: Any, message: str = "") -> "Version":

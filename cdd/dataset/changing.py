@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from cdd import arguments
 from cdd._cdd import FormatError
+from cdd.dataset.coding import codes_of
 from cdd.dataset.draft import Draft
 from cdd.dataset.options import attribute, attribute_name
 from cdd.dataset.protocol import extents as ex
@@ -15,8 +16,8 @@ from cdd.dataset.protocol import ops, ops_of_names
 from cdd.dataset.protocol.errors import OrderError
 from cdd.dataset.protocol.state import ColumnState, path_of
 from cdd.dataset.superchunk import read_rows
-from cdd.dtypes import Array
-from cdd.store.rows import exact_items
+from cdd.dtypes import Array, array_of
+from cdd.store.exact import nearest_items
 
 
 class Changes:
@@ -134,26 +135,27 @@ def row_selection(key: Any, length: int) -> tuple[Array, bool]:
     return np.atleast_1d(wrapped), numbers.ndim == 0
 
 
-def exact_rows(column: ColumnState, name: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> Array:
-    """Values as rows of a column, broadcast to a shape. Raises ValueError and TypeError."""
-    given = np.asarray(values)
-    try:
-        items = given if given.dtype == column.dtype else exact_items(given, column.dtype)
-    except (TypeError, ValueError):
-        if (
-            given.dtype.kind == "f"
-            and column.dtype.kind == "f"
-            and not isinstance(values, np.ndarray | np.generic)
-        ):
-            items = given.astype(column.dtype)  # Python's numbers mean the nearest
-        else:
+def rows_of(of: Draft, table: str, name: str, column: ColumnState, values: npt.ArrayLike, shape: tuple[int, ...],
+            rows: int) -> Array:  # fmt: skip
+    """Values as rows of a column, broadcast to a shape: texts as their codes. `rows` are those that the table
+    has, for errors: ValueError, TypeError for what is no text."""
+    full = path_of(table, name)
+    if column.category is not None:
+        items = codes_of(of, table, name, column, values)
+    else:
+        try:
+            items = nearest_items(values, column.dtype)
+        except (TypeError, ValueError) as error:
             raise ValueError(
-                f"column {name!r} is {column.dtype}: {arguments.shown(values)} does not fit"
+                f"column {full!r} is {column.dtype}: {arguments.shown(values)} does not fit, {error}"
             ) from None
     try:
         return np.ascontiguousarray(np.broadcast_to(items, shape))
     except ValueError:
-        raise ValueError(f"column {name!r}: {arguments.shown(values)} does not become {shape}") from None
+        raise ValueError(
+            f"column {full!r} has {rows} rows of shape {column.row_shape}: {arguments.shown(values)} does not "
+            f"become {shape}, which the key names of them"
+        ) from None
 
 
 def modification(of: Draft, table: str, name: str, key: Any, values: npt.ArrayLike) -> ops.Op | None:
@@ -161,11 +163,8 @@ def modification(of: Draft, table: str, name: str, key: Any, values: npt.ArrayLi
     column = of.state.column(table, name)
     length = of.state.table(table).rows
     numbers, is_one = row_selection(key, length)
-    full = path_of(table, name)
-    if column.category is not None:
-        raise TypeError(f"column {full!r} holds texts: they are appended, not changed")
     shape = column.row_shape if is_one else (len(numbers), *column.row_shape)
-    rows = exact_rows(column, full, values, shape).reshape(len(numbers), *column.row_shape)
+    rows = rows_of(of, table, name, column, values, shape, length).reshape(len(numbers), *column.row_shape)
     if len(numbers) == 0:
         return None
     order = np.argsort(numbers, kind="stable")
@@ -211,7 +210,12 @@ def _check_clock(of: Draft, table: str, name: str, numbers: Array, rows: Array) 
         )
 
 
-def fill_extent(column: ColumnState, fill: Any, rows: int) -> Array:
-    """An extent without a file: all items are `fill`."""
-    item = exact_rows(column, "fill", fill, ()) if column.category is None else np.zeros((), column.dtype)
-    return ex.one(0, 0, rows, np.ascontiguousarray(item).reshape(1).view(np.uint8).tobytes())
+def fill_extent(of: Draft, table: str, name: str, column: ColumnState, fill: Any, rows: int) -> Array:
+    """An extent without a file: all items are `fill`. Raises ValueError, TypeError where that is no text."""
+    given = array_of(fill)
+    if given.ndim:
+        raise ValueError(
+            f"column {path_of(table, name)!r} is filled with one item, not {arguments.shown(fill)}"
+        )
+    item = rows_of(of, table, name, column, fill, (), rows)
+    return ex.one(0, 0, rows, item.reshape(1).view(np.uint8).tobytes())

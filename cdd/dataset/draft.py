@@ -52,13 +52,17 @@ class Draft:
         if tails.is_open or not self.state.table(table).columns:
             return
         self.writer._table(table).open()
+        self.catch_up()
+        if tails.rows != self.state.table(table).rows:
+            tails.flush_now()
+            self.do(ops.Append(table, tails.rows))
+
+    def catch_up(self) -> None:
+        """Goes on from the newest version, once files are held that others may have appended to."""
         self.base = self.session.catch_up(self.base, self.ops)
         self.state = self.base.copy()
         self.session.apply(self.state, self.ops, self.base)
         self.append_texts()
-        if tails.rows != self.state.table(table).rows:
-            tails.flush_now()
-            self.do(ops.Append(table, tails.rows))
 
     def append_texts(self) -> None:
         """Takes texts along that were flushed after the version: rows with their codes may come, too."""

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from cdd import arguments, arrow
-from cdd.dtypes import Array
+from cdd.dtypes import Array, DType
+from cdd.store.exact import nearest_items
 
 
 def columns_of(
@@ -69,13 +70,13 @@ def _of_series(name: str, series: Any, fill: Any) -> Array:
     """The items of a Series or an Index."""
     if getattr(series.dtype, "tz", None) is not None:  # in UTC
         series = series.dt.tz_convert(None) if hasattr(series, "dt") else series.tz_convert(None)
-    is_float = getattr(series.dtype, "kind", "") in "fc"
+    is_float = isinstance(series.dtype, np.dtype) and series.dtype.kind in "fc"  # Float64 has nulls beside NaN
     missing = np.asarray(series.isna())
     if missing.any() and not is_float and not (series.dtype.kind in "mM" and fill is None):
         if fill is None:
             row = int(missing.argmax())
             raise ValueError(f"column {name!r} has a null in row {row}: fill= says what stands in its place")
-        series = series.fillna(fill)
+        series = _filled(name, series, fill)
     wanted = getattr(series.dtype, "numpy_dtype", None)  # of Int64 and its like
     array: Array = series.to_numpy() if wanted is None else series.to_numpy(dtype=wanted)
     if array.dtype == object and not all(isinstance(value, str) for value in array):
@@ -84,6 +85,29 @@ def _of_series(name: str, series: Any, fill: Any) -> Array:
             f"column {name!r} holds {arguments.shown(other)}, and a dataset numbers, times or texts"
         )
     return array
+
+
+def _filled(name: str, series: Any, fill: Any) -> Any:
+    """A Series whose nulls are `fill`. Raises TypeError and ValueError where its dtype does not hold that."""
+    kind = getattr(series.dtype, "numpy_dtype", series.dtype)
+    if isinstance(kind, np.dtype) and kind.kind in "biufcmM":
+        item = _fill_item(name, fill, kind)
+        return series.fillna(item)
+    if not isinstance(fill, str):
+        raise TypeError(f"fill is {arguments.shown(fill)}: column {name!r} holds texts")
+    try:
+        return series.fillna(fill)
+    except TypeError as error:
+        raise TypeError(f"fill is {arguments.shown(fill)}: column {name!r} does not take it, {error}") from None
+
+
+def _fill_item(name: str, fill: Any, dtype: DType) -> Any:
+    """fill= as an item of a column."""
+    try:
+        return nearest_items(fill, dtype)[()]
+    except (TypeError, ValueError) as error:
+        what = f"fill is {arguments.shown(fill)}: column {name!r} is {dtype}, {error}"
+        raise type(error)(what) from None
 
 
 def _joined(columns: dict[str, Array], name: str, shape: tuple[int, ...]) -> dict[str, Array]:
@@ -121,7 +145,13 @@ def _array_of(column: arrow.Column, fill: Any) -> Array:
         values = values[codes]
     found: Array = values
     if column.valid is not None and not column.valid.all():
-        found = np.where(column.valid, found, fill).astype(found.dtype)
+        found = found.copy()
+        if found.dtype != object:
+            found[~column.valid] = _fill_item(column.name, fill, found.dtype)
+        elif isinstance(fill, str):
+            found[~column.valid] = fill
+        else:
+            raise TypeError(f"fill is {arguments.shown(fill)}: column {column.name!r} holds texts")
     return found
 
 

@@ -114,18 +114,26 @@ class Dataset(AwaitedDataset, Table):
 
     def refresh(self) -> bool:
         """Shows what was committed and flushed since, of all columns the same rows. Returns whether anything
-        is new. A dataset that was opened as_of= a version stays what it is."""
+        is new. A dataset that was opened as_of= a version stays what it is.
+
+        One that was deleted, or replaced (mode "w"), has no more to show: `replaced` tells.
+        """
         self._need_open()
         if not self._is_live:
             return False
         before = self._state.number, [len(table) for table in (self, *self._tables.values())]
-        newest = self._session.latest()
-        if newest.number != self._state.number:
-            self._session.check_history(self._state)
-            self._show(newest)
-        else:
-            self._look()
-            self._remember()
+        try:
+            newest = self._session.latest()
+            if newest.number != self._state.number:
+                self._session.check_history(self._state)
+                self._show(newest)
+            else:
+                self._look()
+                self._remember()
+        except (_cdd.FormatError, OSError):
+            if not self.replaced:
+                raise
+            return False
         return before != (self._state.number, [len(table) for table in (self, *self._tables.values())])
 
     def __getitem__(self, name: str) -> Any:
@@ -142,6 +150,14 @@ class Dataset(AwaitedDataset, Table):
         if column is None:
             return view
         return view[column]
+
+    @property
+    def replaced(self) -> bool:
+        """Whether the place holds another dataset than the one that is open here, or none."""
+        try:
+            return read_id(self._session.directory, writes=False) != self._id
+        except FileNotFoundError:
+            return True
 
     @property
     def tables(self) -> tuple[str, ...]:

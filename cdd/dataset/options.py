@@ -49,8 +49,8 @@ def duration(name: str, value: Any) -> int | None:
     """Seconds of "1D", "30m", a timedelta64 or a timedelta."""
     if value is None:
         return None
-    is_number = isinstance(value, int | np.integer) and not isinstance(value, np.timedelta64)
-    seconds, rest = (int(value), 0) if is_number else divmod(arguments.span_ns(value), 10**9)
+    is_number = isinstance(value, int | np.integer) and not isinstance(value, np.timedelta64)  # without a unit
+    seconds, rest = (0, 0) if is_number else divmod(arguments.span_ns(value), 10**9)
     if seconds < 1 or (isinstance(value, str) and rest):
         raise ValueError(f'{name} is a time like "1D", "6h" or "30m", not {arguments.shown(value)}')
     return seconds
@@ -83,6 +83,16 @@ def attribute(key: str, value: Any) -> Any:
         raise TypeError(f"attribute {key!r} is {arguments.shown(value)}: {error}") from None
 
 
+def check_column(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of the options of one column. Raises TypeError and ValueError."""
+    unknown = [key for key in options if key not in _COLUMN]
+    if unknown:
+        raise TypeError(f"columns[{name!r}] has {unknown[0]!r}, which is none of {', '.join(_COLUMN)}")
+    if options.get("codes", "uint32") not in CODES:
+        raise ValueError(f"codes of {name!r} are one of {', '.join(CODES)}, not {options['codes']!r}")
+    return dict(options)
+
+
 def options_of(
     clock: Any,
     columns: Any,
@@ -96,14 +106,7 @@ def options_of(
 ) -> Options:
     if order not in ORDERS:
         raise ValueError(f"order is one of {', '.join(ORDERS)}, not {arguments.shown(order)}")
-    checked: dict[str, dict[str, Any]] = {}
-    for name, given in (columns or {}).items():
-        unknown = [key for key in given if key not in _COLUMN]
-        if unknown:
-            raise TypeError(f"columns[{name!r}] has {unknown[0]!r}, which is none of {', '.join(_COLUMN)}")
-        if given.get("codes", "uint32") not in CODES:
-            raise ValueError(f"codes of {name!r} are one of {', '.join(CODES)}, not {given['codes']!r}")
-        checked[name] = dict(given)
+    checked = {name: check_column(name, given) for name, given in (columns or {}).items()}
     most = 1 << 40
     is_rows = isinstance(commit_every, int) and not isinstance(commit_every, bool)
     return Options(

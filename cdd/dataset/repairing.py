@@ -23,7 +23,7 @@ from cdd.dataset.protocol import ops
 from cdd.dataset.protocol.directory import Directory, directory_of
 from cdd.dataset.protocol.errors import DatasetError
 from cdd.dataset.protocol.log import Version
-from cdd.dataset.protocol.state import ColumnState, path_of, superchunk_path
+from cdd.dataset.protocol.state import ColumnState, locate, path_of, superchunk_path
 from cdd.dtypes import Array, buffer_dtype, code_of
 from cdd.store.damage import MAX_CHUNK_BYTES, find_bad_chunks
 from cdd.store.writer import Writer
@@ -90,9 +90,10 @@ def repair(
     directory = directory_of(place)
     found = _Found([], [], [])
     draft = Draft(directory, allow)
-    tables = list(draft.state.tables)
     draft.close()
-    for table in tables:
+    for name in fill or ():
+        locate(draft.state, name)
+    for table in list(draft.state.tables):
         draft = Draft(directory, allow)
         try:
             _repair_table(draft, table, dict(fill or {}), found)
@@ -384,7 +385,7 @@ class _Salvage:
 def _fill(draft: Draft, table: str, name: str, item: Any, lost: Ranges) -> None:
     column = draft.state.column(table, name)
     for start, stop in lost:
-        piece = ops.Piece(start, stop, fill_extent(column, item, stop - start))
+        piece = ops.Piece(start, stop, fill_extent(draft, table, name, column, item, stop - start))
         draft.do(ops.Modify(table, name, np.arange(start, stop), [piece], column.next))
 
 

@@ -129,6 +129,8 @@ class Table(AwaitedTable):
         """
         numbers, count = window_starts(starts, rows, len(self))
         shown = {name: self._columns[name] for name in self._chosen(columns)}
+        if asof is not None and not isinstance(asof, Mapping):
+            raise TypeError(f'asof is {{table: columns}}, as {{"trades": ("price",)}}, not {arguments.shown(asof)}')
         joined = [self._joined(name, how, numbers, count) for name, how in (asof or {}).items()]
         return read_windows(shown, numbers, count, out or {}, levels, features, joined)
 
@@ -197,7 +199,8 @@ class Table(AwaitedTable):
 
         direction  "backward": the last row that is not later; "forward": the first that is not earlier;
                    "nearest": the nearer of the two, the earlier where both are as near
-        tolerance  how far it may be away, a timedelta64, or a number in the clock's unit
+        tolerance  how far it may be away: a timedelta64, a text like "10ms", or a number in the unit of this
+                   table's clock
         exact      whether a row of the same time is joined
 
         Of rows with the same time the last one is joined backward, the first one forward. Clocks of two

@@ -6,7 +6,7 @@ import numpy as np
 
 from cdd import _cdd, arguments
 from cdd.dtypes import Array, DType
-from cdd.store.rows import ArrayRows, exact_items
+from cdd.store.rows import ArrayRows, sought_items
 
 _UNITS = {"W": 604800 * 10**18, "D": 86400 * 10**18, "h": 3600 * 10**18, "m": 60 * 10**18, "s": 10**18}
 _UNITS |= {"ms": 10**15, "us": 10**12, "ns": 10**9, "ps": 10**6, "fs": 1000, "as": 1}
@@ -41,7 +41,7 @@ def _ticks(clock: DType, time: Any, up: bool) -> Array:
     """Times as items of the clock; of those between two of its ticks the later one, or the earlier."""
     given = np.asarray(arguments.without_zone(time))
     if clock.kind != "M":
-        return exact_items(given, clock)
+        return sought_items(given, clock)
     if given.dtype.kind != "M":
         if given.dtype.kind in "iuf":
             raise TypeError(f"the clock is {clock}: {arguments.shown(time)} is no time")
@@ -50,7 +50,7 @@ def _ticks(clock: DType, time: Any, up: bool) -> Array:
             given = np.array(items, "M8").reshape(given.shape)
         given = given.astype("datetime64")
     if not _is_finer(given.dtype, clock):
-        return exact_items(given, clock)
+        return sought_items(given, clock)
     if np.isnat(given).any():
         raise ValueError("NaT has no place among times")
     ticks = given.astype(clock)
@@ -105,6 +105,12 @@ def asof(
 
 def _tolerance(tolerance: Any, clock: DType, factor: int) -> int:
     """In the common unit, of which a clock's has `factor`."""
+    if isinstance(tolerance, str):
+        span = arguments.span_ns(tolerance)
+        if not span or clock.kind != "M":
+            what = f'a number in the unit of the clock, {clock}, a timedelta64, or a text like "10ms"'
+            raise ValueError(f"tolerance is {what}, not {tolerance!r}")
+        tolerance = np.timedelta64(span, "ns")
     given = np.asarray(tolerance)
     if given.dtype.kind == "m" and clock.kind == "M":
         unit = np.dtype(f"m8[{np.datetime_data(clock)[0]}]")

@@ -10,15 +10,19 @@ import numpy as np
 import numpy.typing as npt
 
 from cdd import arguments
-from cdd.dataset.changing import Changes, ChangingColumn, fill_extent
-from cdd.dataset.collecting.incoming import check_dtype
+from cdd.dataset.changing import Changes, ChangingColumn, fill_extent, rows_of
+from cdd.dataset.coding import add_texts
+from cdd.dataset.collecting.incoming import check_dtype, is_text
 from cdd.dataset.draft import Draft
+from cdd.dataset.options import check_column
 from cdd.dataset.protocol import extents as ex
 from cdd.dataset.protocol import ops, ops_of_names
 from cdd.dataset.protocol.directory import Directory, directory_of
 from cdd.dataset.protocol.errors import DatasetError
 from cdd.dataset.protocol.log import Version
 from cdd.dataset.protocol.state import ColumnState, TableState, check_new_names, locate, path_of
+from cdd.dtypes import Array, array_of
+from cdd.options import check_names
 from cdd.store.reader import Reader
 
 
@@ -79,6 +83,8 @@ class TableTransaction:
         first, last, _ = slice(arguments.index("start", start), arguments.index("stop", stop)).indices(have)
         if (first, last) != (start if start >= 0 else start + have, stop if stop >= 0 else stop + have):
             raise IndexError(f"rows {start} to {stop} are not within the table's {have}")
+        if first > last:
+            raise IndexError(f"rows {start} to {stop}: they end before they begin")
         if first < last:
             self._draft.do(ops.Cut(self._table, first, last))
 
@@ -94,13 +100,14 @@ class TableTransaction:
             raise ValueError(
                 f"{path_of(self._table, table.clock)!r} is a clock: times are appended, not filled in"
             )
+        by_name = fill if isinstance(fill, Mapping) else dict.fromkeys(table.columns, fill)
+        for name in by_name:
+            self._draft.state.column(self._table, name)
         fills = {}
         for name, column in table.columns.items():
-            if isinstance(fill, Mapping) and name not in fill:
+            if name not in by_name:
                 raise ValueError(f"fill has no value for column {path_of(self._table, name)!r}")
-            fills[name] = fill_extent(
-                column, fill[name] if isinstance(fill, Mapping) else fill, wanted - have
-            )
+            fills[name] = fill_extent(self._draft, self._table, name, column, by_name[name], wanted - have)
         self._draft.do(ops.Resize(self._table, wanted, fills))
         return None
 
@@ -113,36 +120,52 @@ class TableTransaction:
 
     def add_column(self, name: str, rows: npt.ArrayLike | None = None, *, fill: Any = None, dtype: Any = None,
                    row_shape: tuple[int, ...] = (), **options: Any) -> None:  # fmt: skip
-        """Adds a column: an array with as many rows as the table has, or `fill` for all of them, of `dtype`
-        and `row_shape`. Options as those of columns= of cdd.dataset.open."""
+        """Adds a column: an array with as many rows as the table has, or `fill` for all of them. `dtype` and
+        `row_shape` are by default those of what is given; texts become a category column. Options as those of
+        columns= of cdd.dataset.open. Raises ValueError for what `dtype` does not hold."""
         draft = self._draft
         draft.need_open()
         if self._table in draft.state.tables:
             draft.hold(self._table)
         table = draft.state.tables.get(self._table, TableState())
         check_new_names(draft.state, self._table, [name])
-        if rows is None:
-            if fill is None:
-                raise ValueError("a column is added with its rows, or with fill=")
-            item = np.dtype(dtype) if dtype is not None else np.asarray(fill).dtype
-            column = ColumnState(check_dtype(name, np.empty(0, item)), tuple(row_shape), options)
-            extents = fill_extent(column, fill, table.rows) if table.rows else ex.none()
-            new = column.with_extents(extents)
-            draft.do(ops_of_names.AddColumn(self._table, name, new, table.rows))
-            return
-        array = np.asarray(rows)
-        if array.ndim == 0 or (table.columns and len(array) != table.rows):
+        if (rows is None) == (fill is None):
+            raise ValueError("a column is added with its rows, or with fill=, one of the two")
+        array = array_of(fill if rows is None else rows)
+        if rows is not None and (array.ndim == 0 or (table.columns and len(array) != table.rows)):
             raise ValueError(
                 f"column {path_of(self._table, name)!r} needs {table.rows} rows, not {arguments.shown(array)}"
             )
-        column = ColumnState(check_dtype(name, array), array.shape[1:], options)
-        extents, number = draft.write(self._table, name, column, array)
+        shape = tuple(row_shape) if rows is None or row_shape else array.shape[1:]
+        column = self._new_column(name, array, dtype, shape, check_column(name, options))
+        if rows is None:
+            extents = ex.none()
+            if table.rows:
+                extents = fill_extent(draft, self._table, name, column, fill, table.rows)
+            draft.do(ops_of_names.AddColumn(self._table, name, column.with_extents(extents), table.rows))
+            return
+        items = rows_of(draft, self._table, name, column, rows, (len(array), *shape), len(array))
+        extents, number = draft.write(self._table, name, column, items)
         new = column.with_extents(extents if len(array) else ex.none())
         new.next = number + 1
         draft.do(ops_of_names.AddColumn(self._table, name, new, len(array)))
 
+    def _new_column(
+        self, name: str, given: Array, dtype: Any, row_shape: tuple[int, ...], options: dict[str, Any]
+    ) -> ColumnState:
+        """A column for rows like these; of texts with the tables that hold them."""
+        codes = np.dtype(options.pop("codes", "uint32"))
+        if not given.size or not is_text(given):
+            item = np.empty(0, given.dtype if dtype is None else arguments.dtype_option(dtype))
+            return ColumnState(check_dtype(path_of(self._table, name), item), row_shape, options)
+        if dtype is not None or row_shape:
+            raise ValueError(f"column {path_of(self._table, name)!r}: texts are one a row, and have no dtype")
+        column = ColumnState(codes, (), options, category="codes")
+        add_texts(self._draft, self._table, name, column, given)
+        return column
+
     def drop_column(self, name: str) -> None:
-        """Takes a column away; older versions still have it."""
+        """Takes a column away; older versions still have it. A table whose clock it was has none then."""
         draft, (table, column) = self._draft, self._find(name)
         draft.hold(table)
         draft.do(ops_of_names.DropColumn(table, column))
@@ -186,15 +209,19 @@ class TableTransaction:
 
     def compact(self, *, columns: Sequence[str] | None = None, **options: Any) -> int:
         """Joins superchunks that are small, and spots that were modified, of this table, of a transaction as
-        a whole of all tables. Returns how many files it wrote. Options such as profile="dense" are those of
-        the new files."""
-        self._draft.need_open()
+        a whole of all tables; `columns` names some. Returns how many files it wrote. Options such as
+        profile="dense" are those of the new files. Raises KeyError for a column that is not there."""
+        draft = self._draft
+        draft.need_open()
+        check_names("x", options)
+        names = (columns,) if isinstance(columns, str) else columns
+        wanted = None if names is None else [self._find(name) for name in names]
         made = 0
-        for table, state in list(self._draft.state.tables.items()):
+        for table, state in list(draft.state.tables.items()):
             for name in list(state.columns):
                 is_meant = not self._table or self._table == table
-                if is_meant and (columns is None or path_of(table, name) in columns):
-                    made += self._draft.compact(table, name, options)
+                if is_meant and (wanted is None or (table, name) in wanted):
+                    made += draft.compact(table, name, options)
         return made
 
 

@@ -15,6 +15,7 @@ from cdd.dtypes import Array, DType
 from cdd.indexing import Cells, Part, Pick, row_numbers
 from cdd.out import out_buffer
 from cdd.store import keys
+from cdd.store.exact import exact_items
 from cdd.store.parts import read_part, row_part
 
 Out = TypeVar("Out")
@@ -247,29 +248,17 @@ class ArrayRows(ComparedByRows, _cdd.Rows, ABC):
                 f"only rows of one item are searched, these are {arguments.shape_of_rows(self._row_shape)}"
             )
         given = np.asarray(values)
-        flat = np.ascontiguousarray(exact_items(given, self.dtype)).reshape(-1).view(self._item)
+        flat = np.ascontiguousarray(sought_items(given, self.dtype)).reshape(-1).view(self._item)
         places = np.empty(flat.shape, np.uint64)
         self._core.search(flat, side == "right", places)
         found = places.view(np.int64).reshape(given.shape)
         return int(found[()]) if given.ndim == 0 else found
 
 
-def exact_items(given: Array, dtype: DType) -> Array:
-    """Values as items of a dtype, the same ones. Raises TypeError or ValueError where that cannot be."""
-    if given.dtype == dtype:
-        found = given
-    elif dtype.kind in "mM" and given.dtype.kind == dtype.kind:
-        found = given.astype(dtype)
-        if not np.array_equal(found.astype(given.dtype), given):
-            raise ValueError(f"values of {given.dtype} are not whole ones of {dtype}")
-    elif dtype.kind in "mM" or given.dtype.kind not in "biuf":
-        raise TypeError(f"values of {given.dtype} are looked for among {dtype}")
-    else:
-        with np.errstate(all="ignore"):
-            found = given.astype(dtype)
-        same = (found == given) & ((found < 0) == (given < 0))
-        if not bool(np.all(same | (given != given))):
-            raise ValueError(f"values of {given.dtype} are not ones of {dtype}, exactly")
+
+def sought_items(given: Array, dtype: DType) -> Array:
+    """Values that are looked for, as items of a dtype. Raises TypeError or ValueError where it lacks one."""
+    found = exact_items(given, dtype)
     if dtype.kind in "mM" and np.isnat(found).any():
         raise ValueError("NaT has no place among times")
     return found

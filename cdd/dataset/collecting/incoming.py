@@ -11,11 +11,21 @@ from cdd import arguments
 from cdd.dataset.options import Options
 from cdd.dataset.protocol.errors import OrderError
 from cdd.dataset.protocol.state import ColumnState, TableState, path_of
-from cdd.dtypes import Array, DType, code_of
+from cdd.dtypes import Array, DType, array_of, code_of
 
 _CLOCKS = "iuM"
 
 # ------------------------------------------------------------ columns
+
+
+def named_rows(columns: Any, named: Mapping[str, npt.ArrayLike]) -> dict[str, npt.ArrayLike]:
+    """What append() takes: one mapping, keywords, or both."""
+    if columns is not None and not isinstance(columns, Mapping):
+        raise TypeError(
+            f"append takes rows by the name of their column, append(price=rows) or append({{'price': rows}}), "
+            f"and cdd.dataset.columns_of(table) of a DataFrame, not {arguments.shown(columns)}"
+        )
+    return {**(columns or {}), **named}
 
 
 def flatten(columns: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
@@ -24,9 +34,10 @@ def flatten(columns: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
     for name, given in columns.items():
         if not isinstance(name, str):
             raise TypeError(f"the name of a column is a str, not {arguments.shown(name)}")
-        if isinstance(given, np.ma.MaskedArray):
-            raise TypeError(f"column {name!r}: a masked array cannot be stored, its mask would be lost")
-        array = np.asarray(given)
+        try:
+            array = array_of(given)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"column {name!r}: {error}") from None
         if array.ndim == 0:
             raise ValueError(f"column {name!r} is a scalar: append rows, such as {name}=[value]")
         found.update(_fields(name, array))
@@ -77,7 +88,13 @@ def row_count(columns: Mapping[str, Array]) -> int:
 
 def new_table(options: Options, name: str, given: dict[str, Array]) -> TableState:
     """The state of a table whose first rows are these; without extents."""
+    _check_named(options, name, given)
     made = TableState(clock_of(options, name, given), options.order)
+    if options.roll_seconds is not None and made.clock is not None and given[made.clock].dtype.kind != "M":
+        raise ValueError(
+            f"roll= ends files by time, and the clock {path_of(name, made.clock)!r} is "
+            f"{given[made.clock].dtype}, not datetime64"
+        )
     for key, array in given.items():
         own = dict(options.columns.get(path_of(name, key), {}))
         codes = own.pop("codes", "uint32")
@@ -88,6 +105,17 @@ def new_table(options: Options, name: str, given: dict[str, Array]) -> TableStat
         dtype = np.dtype(wanted) if wanted is not None else check_dtype(path_of(name, key), array)
         made.columns[key] = ColumnState(dtype, array.shape[1:], own)
     return made
+
+
+def _check_named(options: Options, name: str, given: dict[str, Array]) -> None:
+    """Raises ValueError for options of a column that this table, which is new, does not have."""
+    lead = f"{name}/" if name else ""
+    for key in options.columns:
+        is_own = key.startswith(lead) if lead else "/" not in key
+        if is_own and key[len(lead) :] not in given:
+            raise ValueError(
+                f"columns= has options of {key!r}, and there is no column of that name: {', '.join(given)}"
+            )
 
 
 def clock_of(options: Options, name: str, given: dict[str, Array]) -> str | None:

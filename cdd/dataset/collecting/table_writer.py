@@ -9,7 +9,14 @@ import numpy.typing as npt
 from cdd.dataset.awaited import AwaitedTableWriter
 from cdd.dataset.collecting.category import Categories
 from cdd.dataset.collecting.collector import Collector
-from cdd.dataset.collecting.incoming import check_order, check_rows, flatten, new_table, row_count
+from cdd.dataset.collecting.incoming import (
+    check_order,
+    check_rows,
+    flatten,
+    named_rows,
+    new_table,
+    row_count,
+)
 from cdd.dataset.collecting.sealed import table_of
 from cdd.dataset.collecting.tails import TailTable
 from cdd.dataset.protocol.errors import ConflictError
@@ -57,7 +64,7 @@ class TableWriter(AwaitedTableWriter):
     def append(self, columns: Mapping[str, npt.ArrayLike] | None = None, /, **named: npt.ArrayLike) -> None:
         """Adds rows to all columns of the table; as DatasetWriter.append."""
         with self._of._lock():
-            given = flatten({**(columns or {}), **named})
+            given = flatten(named_rows(columns, named))
             if not given:
                 raise ValueError("append takes the rows of all columns, by name; none was given")
             rows = row_count(given)

@@ -338,6 +338,8 @@ class TailTable:
             _close(opened)
             if isinstance(error, BlockingIOError):
                 table_name = f"table {self.name!r} of " if self.name else ""
+                if self.is_hidden:
+                    table_name = f"column {self.name.rpartition('.')[0]!r}, which holds texts, of "
                 raise BlockingIOError(
                     error.errno, f"another writer appends to {table_name}this dataset", directory.name
                 ) from None

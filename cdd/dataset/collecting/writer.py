@@ -54,7 +54,7 @@ class DatasetWriter(AwaitedDatasetWriter, Collector):
         another dtype or row shape, OrderError for a time that goes back, BlockingIOError while another writer
         appends, and OSError when the disk is full; then no row of any column is there.
         """
-        self._table("").append({**(columns or {}), **named})
+        self._table("").append(columns, **named)
 
     def __getitem__(self, name: str) -> TableWriter:
         """The table of that name, which its first append makes."""
