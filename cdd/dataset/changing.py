@@ -16,7 +16,7 @@ from cdd.dataset.protocol import ops, ops_of_names
 from cdd.dataset.protocol.errors import OrderError
 from cdd.dataset.protocol.state import ColumnState, path_of
 from cdd.dataset.superchunk import read_rows
-from cdd.dtypes import Array, array_of
+from cdd.dtypes import Array
 from cdd.store.exact import nearest_items
 
 
@@ -135,8 +135,8 @@ def row_selection(key: Any, length: int) -> tuple[Array, bool]:
     return np.atleast_1d(wrapped), numbers.ndim == 0
 
 
-def rows_of(of: Draft, table: str, name: str, column: ColumnState, values: npt.ArrayLike, shape: tuple[int, ...],
-            rows: int) -> Array:  # fmt: skip
+def rows_of(of: Draft, table: str, name: str, column: ColumnState, values: npt.ArrayLike,
+            shape: tuple[int, ...], rows: int) -> Array:  # fmt: skip
     """Values as rows of a column, broadcast to a shape: texts as their codes. `rows` are those that the table
     has, for errors: ValueError, TypeError for what is no text."""
     full = path_of(table, name)
@@ -153,8 +153,8 @@ def rows_of(of: Draft, table: str, name: str, column: ColumnState, values: npt.A
         return np.ascontiguousarray(np.broadcast_to(items, shape))
     except ValueError:
         raise ValueError(
-            f"column {full!r} has {rows} rows of shape {column.row_shape}: {arguments.shown(values)} does not "
-            f"become {shape}, which the key names of them"
+            f"column {full!r} has {rows} rows of shape {column.row_shape}: {arguments.shown(values)} does "
+            f"not become {shape}, which the key names of them"
         ) from None
 
 
@@ -212,8 +212,7 @@ def _check_clock(of: Draft, table: str, name: str, numbers: Array, rows: Array) 
 
 def fill_extent(of: Draft, table: str, name: str, column: ColumnState, fill: Any, rows: int) -> Array:
     """An extent without a file: all items are `fill`. Raises ValueError, TypeError where that is no text."""
-    given = array_of(fill)
-    if given.ndim:
+    if np.ndim(fill):
         raise ValueError(
             f"column {path_of(table, name)!r} is filled with one item, not {arguments.shown(fill)}"
         )

@@ -25,7 +25,7 @@ def codes_of(draft: Draft, table: str, name: str, column: ColumnState, values: n
     known = {text: code for code, text in enumerate(_known(draft, table, name))}
     wanted: list[Any] = given.ravel().tolist()
     if all(text in known for text in wanted):
-        return np.array([known[text] for text in wanted], column.dtype).reshape(given.shape)
+        return _as_codes(full, column, [known[text] for text in wanted]).reshape(given.shape)
     if draft.session.directory.puts_whole:
         new = next(text for text in wanted if text not in known)
         raise DatasetError(f"column {full!r} has no text {new!r} yet: new ones are appended, in this place")
@@ -36,9 +36,19 @@ def codes_of(draft: Draft, table: str, name: str, column: ColumnState, values: n
         categories[name] = Categories(draft.writer, table, name, column)
         categories[name].load()
         draft.catch_up()
-    codes = categories[name].codes(given.ravel()).reshape(given.shape)
+    codes = _as_codes(full, column, categories[name].codes(given.ravel()).tolist())
     draft.append_texts()
-    return codes
+    return codes.reshape(given.shape)
+
+
+def _as_codes(full: str, column: ColumnState, codes: list[int]) -> Array:
+    most = int(np.iinfo(column.dtype).max)
+    if codes and max(codes) > most:
+        raise ValueError(
+            f"column {full!r}: codes of {column.dtype} tell {most + 1} texts apart, those of a column of "
+            "that name that was dropped included"
+        )
+    return np.array(codes, column.dtype)
 
 
 def add_texts(draft: Draft, table: str, name: str, column: ColumnState, texts: Array) -> None:
@@ -56,7 +66,7 @@ def add_texts(draft: Draft, table: str, name: str, column: ColumnState, texts: A
         )
     encoded = [text.encode() for text in known]
     ends = np.cumsum([len(text) for text in encoded], dtype=np.uint64)
-    parts = (BYTES, np.frombuffer(b"".join(encoded), np.uint8)), (ENDS, ends)
+    parts: tuple[tuple[str, Array], ...] = (BYTES, np.frombuffer(b"".join(encoded), np.uint8)), (ENDS, ends)
     for hidden, (key, rows) in zip(hidden_tables(table, name), parts, strict=True):
         new = ColumnState(rows.dtype, ())
         extents, number = draft.write(hidden, key, new, rows)

@@ -70,7 +70,9 @@ def _of_series(name: str, series: Any, fill: Any) -> Array:
     """The items of a Series or an Index."""
     if getattr(series.dtype, "tz", None) is not None:  # in UTC
         series = series.dt.tz_convert(None) if hasattr(series, "dt") else series.tz_convert(None)
-    is_float = isinstance(series.dtype, np.dtype) and series.dtype.kind in "fc"  # Float64 has nulls beside NaN
+    is_float = (
+        isinstance(series.dtype, np.dtype) and series.dtype.kind in "fc"
+    )  # Float64 has nulls beside NaN
     missing = np.asarray(series.isna())
     if missing.any() and not is_float and not (series.dtype.kind in "mM" and fill is None):
         if fill is None:
@@ -98,7 +100,9 @@ def _filled(name: str, series: Any, fill: Any) -> Any:
     try:
         return series.fillna(fill)
     except TypeError as error:
-        raise TypeError(f"fill is {arguments.shown(fill)}: column {name!r} does not take it, {error}") from None
+        raise TypeError(
+            f"fill is {arguments.shown(fill)}: column {name!r} does not take it, {error}"
+        ) from None
 
 
 def _fill_item(name: str, fill: Any, dtype: DType) -> Any:

@@ -49,7 +49,9 @@ def duration(name: str, value: Any) -> int | None:
     """Seconds of "1D", "30m", a timedelta64 or a timedelta."""
     if value is None:
         return None
-    is_number = isinstance(value, int | np.integer) and not isinstance(value, np.timedelta64)  # without a unit
+    is_number = isinstance(value, int | np.integer) and not isinstance(
+        value, np.timedelta64
+    )  # without a unit
     seconds, rest = (0, 0) if is_number else divmod(arguments.span_ns(value), 10**9)
     if seconds < 1 or (isinstance(value, str) and rest):
         raise ValueError(f'{name} is a time like "1D", "6h" or "30m", not {arguments.shown(value)}')

@@ -130,7 +130,9 @@ class Table(AwaitedTable):
         numbers, count = window_starts(starts, rows, len(self))
         shown = {name: self._columns[name] for name in self._chosen(columns)}
         if asof is not None and not isinstance(asof, Mapping):
-            raise TypeError(f'asof is {{table: columns}}, as {{"trades": ("price",)}}, not {arguments.shown(asof)}')
+            raise TypeError(
+                f'asof is {{table: columns}}, as {{"trades": ("price",)}}, not {arguments.shown(asof)}'
+            )
         joined = [self._joined(name, how, numbers, count) for name, how in (asof or {}).items()]
         return read_windows(shown, numbers, count, out or {}, levels, features, joined)
 

@@ -53,16 +53,19 @@ def _is_real(dtype: DType, kind: str) -> bool:
 
 def _is_same(found: Array, given: Array) -> Array:
     """Whether items, that were made of others, are the same numbers."""
+    same: Array
     if given.dtype.kind in "biu" and found.dtype.kind not in "biu":
         wide = found.astype(np.float64)
         low, high = _bounds(given.dtype)
         inside = (wide >= low) & (wide < high)
-        same: Array = inside & (np.where(inside, wide, 0).astype(given.dtype) == given)
+        same = inside & (np.where(inside, wide, 0).astype(given.dtype) == given)
         return same
     back = found.astype(given.dtype)
     if given.dtype.kind in "biu":
-        return (back == given) & ((found < 0) == (given < 0))
-    return (back == given) | (np.isnan(back) & np.isnan(given))
+        same = (back == given) & ((found < 0) == (given < 0))
+    else:
+        same = (back == given) | (np.isnan(back) & np.isnan(given))
+    return same
 
 
 def _bounds(dtype: DType) -> tuple[float, float]:
@@ -74,7 +77,7 @@ def _bounds(dtype: DType) -> tuple[float, float]:
 
 
 def _check_whole(given: Array, dtype: DType) -> None:
-    """What floats become as integers that lack them differs from machine to machine: it is looked at before."""
+    """Looks before: what floats become as integers that lack them differs from machine to machine."""
     if given.dtype.kind in "biu":
         return
     low, high = _bounds(dtype)

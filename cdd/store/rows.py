@@ -255,7 +255,6 @@ class ArrayRows(ComparedByRows, _cdd.Rows, ABC):
         return int(found[()]) if given.ndim == 0 else found
 
 
-
 def sought_items(given: Array, dtype: DType) -> Array:
     """Values that are looked for, as items of a dtype. Raises TypeError or ValueError where it lacks one."""
     found = exact_items(given, dtype)

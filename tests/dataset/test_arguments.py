@@ -1,4 +1,4 @@
-"""Arguments that would do nothing, or other things than they say: each is an error that tells what was meant."""
+"""Arguments that would do nothing, or other things than they say: each is an error that says so."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -46,7 +46,10 @@ def test_options_of_a_new_table_are_meant_for_what_it_has() -> None:
     for roll in (5, np.int64(5), 0.5, "5"):
         with pytest.raises(ValueError, match="roll is a time like"):
             datasets.open(place, "w", roll=roll)
-    with datasets.open(place, "w", roll="1D") as w, pytest.raises(ValueError, match="the clock 'time' is int64"):
+    with (
+        datasets.open(place, "w", roll="1D") as w,
+        pytest.raises(ValueError, match="the clock 'time' is int64"),
+    ):
         w.append(time=[1, 2])
     with datasets.open(place, "w", columns={"prise": {"profile": "dense"}, "trades/size": {}}) as w:
         with pytest.raises(ValueError, match="'prise', and there is no column of that name: time, price"):
@@ -93,7 +96,7 @@ def test_times_that_are_looked_up() -> None:
     with pytest.raises(ValueError, match="NaT has no place among times"):
         ds.at(np.datetime64("NaT"))
     for asof in ("trades", ("trades",)):
-        with pytest.raises(TypeError, match="asof is {table: columns}"):
+        with pytest.raises(TypeError, match=r"asof is {table: columns}"):
             ds.read_windows([0], 2, asof=asof)  # type: ignore[arg-type]
     rows = ds.asof("trades", tolerance="1ms", exact=False, direction="forward")
     assert np.array_equal(rows, ds.asof("trades", tolerance=1, exact=False, direction="forward"))
@@ -110,7 +113,9 @@ def test_a_second_collector_hears_which_column_is_taken(tmp_path: Path) -> None:
         datasets.open(tmp_path / "set", "a") as second,
     ):
         first.append(time=np.array([30], "M8[ms]"), price=[1.0], side=["buy"])
-        with pytest.raises(BlockingIOError, match="another writer appends to column 'side', which holds texts"):
+        with pytest.raises(
+            BlockingIOError, match="another writer appends to column 'side', which holds texts"
+        ):
             second.append(time=np.array([31], "M8[ms]"), price=[1.0], side=["buy"])
 
 

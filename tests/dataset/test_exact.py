@@ -24,27 +24,29 @@ def made(**columns: Any) -> Place:
 @pytest.mark.parametrize(
     ("dtype", "value"),
     [
-        *[(dtype, value) for dtype in ("?", "u1", "i4", "i8", "u8") for value in (NAN, np.float32(NAN), INF, 0.5)],
+        *[(dtype, value) for dtype in ("?", "u1", "i4", "i8", "u8") for value in (NAN, np.float32(NAN))],
+        *[(dtype, value) for dtype in ("?", "u1", "i4", "i8", "u8") for value in (INF, 0.5)],
         ("u1", 300), ("u8", -1), ("i8", 2.0**63), ("u8", 2.0**64), ("i8", 2**63), ("?", 2), ("i8", 1j),
-        ("f4", 1e39), ("f2", [7e4]), ("c8", 1e39), ("f8", 2**53 + 1), ("f4", np.int64(2**53 + 1)), ("f8", "1"),
-        ("f4", np.float64(0.1)), ("f8", None), ("f8", NAT), ("i8", NAT), ("M8[s]", NAN), ("M8[s]", 5),
+        ("f4", 1e39), ("f2", [7e4]), ("c8", 1e39), ("f8", 2**53 + 1), ("f4", np.int64(2**53 + 1)),
+        ("f8", "1"),
+        ("f4", np.array([0.1])), ("f8", None), ("f8", NAT), ("i8", NAT), ("M8[s]", NAN), ("M8[s]", 5),
         ("M8[s]", np.datetime64("2020-01-01T00:00:00.5")), ("M8[ns]", np.datetime64("2900-01-01", "s")),
         ("m8[s]", np.timedelta64(4, "Y")), ("i8", np.ma.masked_array([1], [True])),
-        ("f8", np.ma.masked), ("f8", [2**53 + 1, 0.5]),
+        ("f8", np.ma.masked), ("f4", np.array(0.1)), ("f8", [2**53 + 1, 0.5]),
     ],
 )  # fmt: skip
 def test_what_a_dtype_does_not_hold_is_refused(dtype: str, value: Any) -> None:
     first = np.ones(2, np.int8).astype(dtype)
     place = made(x=first)
-    with pytest.raises(ValueError, match="column 'x' is .* does not fit"), datasets.transaction(place) as t:
+    with pytest.raises(ValueError, match=r"column 'x' is .* does not fit"), datasets.transaction(place) as t:
         t["x"][0:1] = value
-    if not isinstance(value, list | np.ma.MaskedArray):
+    if np.ndim(value) == 0:
         with pytest.raises(ValueError, match="column 'x'"), datasets.transaction(place) as t:
             t.resize(3, fill=value)
         with pytest.raises((TypeError, ValueError)), datasets.transaction(place) as t:
             t.add_column("y", fill=value, dtype=dtype)
     with pytest.raises((TypeError, ValueError)), datasets.transaction(place) as t:
-        t.add_column("y", [value, value] if np.ndim(value) == 0 else value, dtype=dtype)
+        t.add_column("y", value if isinstance(value, np.ndarray) else [value, value], dtype=dtype)
     with datasets.open(place) as ds:
         assert ds.columns == ("x",)
         assert np.array_equal(ds["x"][:], first)
@@ -53,7 +55,8 @@ def test_what_a_dtype_does_not_hold_is_refused(dtype: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("dtype", "value", "wanted"),
     [
-        ("i8", 7.0, 7), ("u8", 2.0**63, 2**63), ("i8", -(2.0**63), -(2**63)), ("u1", True, 1), ("?", 1.0, True),
+        ("i8", 7.0, 7), ("u8", 2.0**63, 2**63), ("i8", -(2.0**63), -(2**63)), ("u1", True, 1),
+        ("?", 1.0, True),
         ("f4", NAN, NAN), ("f2", INF, INF), ("f4", 0.1, np.float32(0.1)), ("f8", 2**53, 2.0**53),
         ("c8", 0.5 + 2j, 0.5 + 2j), ("c16", NAN, complex(NAN, 0)), ("f4", np.float64(0.5), 0.5),
         ("M8[s]", NAT, NAT), ("m8[ms]", np.timedelta64("NaT"), np.timedelta64("NaT")),

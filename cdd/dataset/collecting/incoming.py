@@ -22,7 +22,7 @@ def named_rows(columns: Any, named: Mapping[str, npt.ArrayLike]) -> dict[str, np
     """What append() takes: one mapping, keywords, or both."""
     if columns is not None and not isinstance(columns, Mapping):
         raise TypeError(
-            f"append takes rows by the name of their column, append(price=rows) or append({{'price': rows}}), "
+            "append takes rows by the name of their column, append(price=rows) or append({'price': rows}), "
             f"and cdd.dataset.columns_of(table) of a DataFrame, not {arguments.shown(columns)}"
         )
     return {**(columns or {}), **named}
