@@ -132,7 +132,8 @@ def test_a_reader_sees_that_its_dataset_was_replaced(tmp_path: Path, commits: in
     ds = datasets.open(tmp_path / "set")
     follower = ds.follow(start=0, timeout=30)
     assert next(follower)["x"].tolist() == [1, 2, 3]
-    assert not ds.replaced
+    was_replaced = ds.replaced
+    assert not was_replaced
     with datasets.open(tmp_path / "set", "w") as w:
         for i in range(commits):
             w.append(x=[7 + i] * 4)

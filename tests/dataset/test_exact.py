@@ -103,7 +103,7 @@ def test_a_store_takes_no_rounded_integers() -> None:
         with pytest.raises(TypeError, match="9007199254740993"):
             w.append([2**53 + 1, 0.5])
         w.append([1, 2])
-        for rows in ([NAN], [1.5], np.float32([1])):
+        for rows in ([NAN], [1.5], np.array([1], np.float32)):
             with pytest.raises(ValueError, match="int64"):
                 w.append(rows)
     with cdd.open(memory) as r:
