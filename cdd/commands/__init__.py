@@ -21,7 +21,7 @@ from cdd.commands import (
     rewriting,
 )
 from cdd.commands.sources import rows_argument
-from cdd.commands.terminal import ArgumentError, Commands, add_threads, complain, is_of_output
+from cdd.commands.terminal import ArgumentError, Commands, add_threads, complain, is_of_output, tell_notes
 
 GROUPS = (reading, appending, looking, migrate, comparing, rewriting, dataset, csv_text, feeds, plot)
 STATUS = (
@@ -95,7 +95,8 @@ def _work(options: argparse.Namespace) -> int:
         cdd.set_threads(options.threads)
         status: int = options.work(options)
         print(end="", flush=True)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as ended:
+        tell_notes(ended)
         return 130
     except (cdd.CddError, OSError, ValueError, TypeError, IndexError, KeyError, ImportError) as error:
         if not is_of_output(error):

@@ -36,6 +36,7 @@ EXAMPLES = """examples:
   cdd-read old.cdd --as raw | %(prog)s new.cdd --as raw --dtype float32 --shape 50,3 --profile dense
 
 Exit status: 0 all rows were added, 1 something failed, 2 wrong arguments, 130 interrupted."""
+_PIPE_SECONDS = 0.2  # after so long the rows of a pipe are taken, however few
 
 
 def add(commands: Commands) -> None:
@@ -128,8 +129,12 @@ def append_rows(options: argparse.Namespace) -> int:
     try:
         for name in options.inputs:
             work.add(name)
-    finally:
+    except BaseException as error:
         work.close()
+        if work.added and not options.quiet:
+            error.add_note(f"{options.file}: {work.added:,} rows were added before that")
+        raise
+    work.close()
     rows, added = work.rows, work.added
     if options.json:
         print(json.dumps({"file": options.file, "appended": added, "rows": rows}))
@@ -180,9 +185,7 @@ class _Appending:
         """All rows of one input."""
         kind = inputs.kind_named(self._options.form, name)
         if name == "-":
-            pipe = Pipe(self._options.flush_every)
-            for block in self._blocks(kind, name, pipe):
-                self._take(block)
+            self._add_pipe(kind)
             return
         if kind in (
             "csv",
@@ -201,6 +204,18 @@ class _Appending:
             done += 0 if block is None else len(block)
             line.show(done, 0, "rows")
         line.end()
+
+    def _add_pipe(self, kind: str) -> None:
+        every = self._options.flush_every
+        wait = _PIPE_SECONDS if every is None else min(every, _PIPE_SECONDS)
+        pipe = Pipe(wait, lambda: self._take(None))
+        try:
+            for block in self._blocks(kind, "-", pipe):
+                self._take(block)
+                if block is None and pipe.is_interrupted:
+                    raise KeyboardInterrupt
+        finally:
+            pipe.close()
 
     def _blocks(self, kind: str, name: str, source: Bytes) -> Blocks:
         try:

@@ -158,18 +158,41 @@ def _arrow(source: Bytes, name: str, layout: Layout, parsing: Parsing) -> Blocks
         import pyarrow as pa
     except ImportError:
         raise ImportError("arrow takes the package pyarrow: pip install pyarrow") from None
-    whole = source.read()  # of a pipe, too: Arrow's own reader wants files
-    try:
-        is_file = whole[:6] == b"ARROW1"
-        opened: Any = pa.ipc.open_file(whole).read_all() if is_file else pa.ipc.open_stream(io.BytesIO(whole))
-    except pa.ArrowInvalid as error:
-        raise cdd.FormatError(f"{name} is no Arrow file or stream: {error}") from None
     from cdd import arrow
 
     first = 0
-    for rows, columns in arrow.batches(opened):
-        yield _of_batch(name, columns, rows, first, layout, parsing)
-        first += rows
+    try:
+        for table in _arrow_tables(pa, source):
+            for rows, columns in arrow.batches(table):
+                yield _of_batch(name, columns, rows, first, layout, parsing)
+                first += rows
+    except pa.ArrowInvalid as error:
+        raise cdd.FormatError(f"{name} is no Arrow file or stream: {error}") from None
+
+
+def _arrow_tables(pa: Any, source: Bytes) -> Iterator[Any]:
+    """A file as one table; of a stream each batch when it is there."""
+    begin = source.read(6)
+    if begin == b"ARROW1":
+        yield pa.ipc.open_file(begin + source.read()).read_all()
+        return
+    for batch in pa.ipc.open_stream(_Stream(begin, source)):
+        yield pa.Table.from_batches([batch])
+
+
+class _Stream(io.RawIOBase):
+    """Bytes, with those before them that were read, as Arrow reads a stream."""
+
+    def __init__(self, begin: bytes, source: Bytes) -> None:
+        self._begin, self._source = begin, source
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, count: int = -1) -> bytes:
+        begin = self._begin if count < 0 else self._begin[:count]
+        self._begin = self._begin[len(begin) :]
+        return begin + self._source.read(count - len(begin) if count >= 0 else -1)
 
 
 def _of_batch(

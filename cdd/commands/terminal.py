@@ -134,3 +134,10 @@ def complain(path: str, error: Exception) -> None:
     if isinstance(error, FileExistsError):  # it is the output that is in the way
         path, text = error.filename, "is there already: --overwrite replaces it"
     print(text if path in text else f"{path}: {text}", file=sys.stderr)
+    tell_notes(error)
+
+
+def tell_notes(error: BaseException) -> None:
+    """What was done before an error, on standard error."""
+    for note in getattr(error, "__notes__", ()):
+        print(note, file=sys.stderr)

@@ -20,7 +20,7 @@ from cdd import _cdd
 from cdd.commands.pipes import Bytes
 from cdd.packed.columns import Column, wanted_types
 from cdd.packed.options import CsvOptions, Options, options_of
-from cdd.packed.reading import first_row, start
+from cdd.packed.reading import first_row_of, start
 from cdd.packed.storing import as_floats, held, lost_in
 
 Array = npt.NDArray[Any]
@@ -85,19 +85,20 @@ def csv_rows(
     where = start(parsing.header)
     types: tuple[str, ...] | None = None
     names: Sequence[str] = ()
-    row, last, waits = int(parsing.header), False, False  # row 0 is the first of the text, as in cdd.csv
+    row, last = int(parsing.header), False  # row 0 is the first of the text, as in cdd.csv
     while not last:
         found = source.some()
         if found:
             text += found
-            if len(text) < _WINDOW_BYTES and not waits:
+            if len(text) < _WINDOW_BYTES:
                 continue
-        waits = found is None  # a pipe that was silent has shown all: from now on rows are taken as they come
-        last = found == b""
-        if types is None and (last or b"\n" in text):
+        last = found == b""  # None: of a pipe, whose rows are taken as they come
+        if types is None:
             with _named(name):
-                options, names = _names(bytes(text), options, parsing.header, name)
-            types = wanted_types(_type_for(dtype), names) if names else None
+                first = first_row_of(bytes(text), options, last)
+                if first is not None:
+                    options, names = _names(first, options, parsing.header, name)
+                    types = wanted_types(_type_for(dtype), names) if names else None
         if types is not None:
             with _named(name, names, options.columns):
                 made, rows, consumed, where = _parsed(text, options, types, last, where)
@@ -107,7 +108,7 @@ def csv_rows(
                     made, names, rows, row, dtype, _shape_for(len(names), shape, name), parsing, name
                 )
                 row += rows
-        if waits:
+        if found is None:
             yield None
 
 
@@ -134,8 +135,7 @@ def _parsed(text: Any, options: Options, types: tuple[str, ...], last: bool, whe
     return made, rows, consumed, where
 
 
-def _names(text: bytes, options: Options, header: bool, name: str) -> tuple[Options, Sequence[str]]:
-    row = first_row(text, options)
+def _names(row: tuple[str, ...], options: Options, header: bool, name: str) -> tuple[Options, Sequence[str]]:
     if options.names:
         options = options.numbered(row)
     numbered = tuple(map(str, range(len(row))))
@@ -210,14 +210,13 @@ def json_rows(
     one of them."""
     dtype = dtype or np.dtype(np.float64)
     text = b""
-    row, last, waits = 0, False, False
+    row, last = 0, False
     while not last:
         found = source.some()
         if found:
             text += found
-            if len(text) < _WINDOW_BYTES // 8 and not waits:
+            if len(text) < _WINDOW_BYTES // 8:
                 continue
-        waits = found is None
         last = found == b""
         end = len(text) if last else text.rfind(b"\n") + 1
         lines = [line for line in text[:end].split(b"\n") if line and not line.isspace()]
@@ -227,7 +226,7 @@ def json_rows(
             shape = rows.shape[1:]
             yield rows
             row += len(rows)
-        if waits:
+        if found is None:
             yield None
 
 

@@ -2,9 +2,6 @@
 
 import gzip
 import json
-import os
-import signal
-import time
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +11,7 @@ import cdd
 import cdd.csv
 import cdd.dataset
 from cdd.commands import text_rows
-from tests.commands.rig import books, fails, names_in, run, same_bits, start, well
+from tests.commands.rig import books, fails, names_in, run, same_bits, well
 
 BOOKS = books()
 SAFE = np.nan_to_num(BOOKS, nan=1.5)  # text has one NaN, float32 has many
@@ -172,58 +169,6 @@ def test_rows_of_an_empty_store(path: Path) -> None:
     well("append", path, stdin=b"a\n1\n")
     assert len(cdd.load(path)) == 1
     assert well("append", path, stdin=b"").decode() == f"{path}: 0 rows added, 1 in all\n"
-
-
-# ---------------------------------------------------------------- a pipe as rows come
-
-
-def wait_for(path: Path, rows: int) -> None:
-    end = time.monotonic() + 20
-    while not path.exists() or len(cdd.open(path)) != rows:
-        assert time.monotonic() < end, f"{rows} rows did not come"
-        time.sleep(0.01)
-
-
-def test_rows_are_flushed_while_the_pipe_is_open(path: Path) -> None:
-    command = start("append", path, "--as", "raw", *SHAPE, "--flush-every", "20ms")
-    assert command.stdin is not None
-    for rows in range(10, 40, 10):
-        command.stdin.write(BOOKS[rows - 10 : rows].tobytes())
-        command.stdin.flush()
-        wait_for(path, rows)
-    command.stdin.write(BOOKS[30].tobytes()[:77])
-    _, error = command.communicate()
-    assert command.returncode == 1
-    assert "ends within row 30: 77 bytes, a row of (50, 3) float32 has 600" in error.decode()
-    assert same_bits(cdd.load(path), BOOKS[:30])
-
-
-@pytest.mark.parametrize("form", ["csv", "jsonl"])
-def test_lines_are_flushed_while_the_pipe_is_open(path: Path, form: str) -> None:
-    command = start("append", path, "--as", form, "--no-header", "--flush-every", "20ms", "--shape", "2")
-    assert command.stdin is not None
-    lines = [b"1,2\n", b"3,4\n", b"5,6\n"] if form == "csv" else [b"[1, 2]\n", b"[3, 4]\n", b"[5, 6]\n"]
-    for count, line in enumerate(lines, 1):
-        command.stdin.write(line[3 * (count > 1) :] + lines[count % 3][:3])  # and the begin of the next
-        command.stdin.flush()
-        wait_for(path, count)
-    command.stdin.write(lines[0][3:])
-    _, error = command.communicate()
-    assert (command.returncode, error) == (0, b"")
-    assert same_bits(cdd.load(path), np.array([[1.0, 2], [3, 4], [5, 6], [1, 2]]))
-
-
-@pytest.mark.skipif(os.name == "nt", reason="signals are POSIX's")
-def test_interrupted_keeps_what_came(path: Path) -> None:
-    command = start("append", path, "--as", "raw", *SHAPE, "--flush-every", "10ms")
-    assert command.stdin is not None
-    command.stdin.write(BOOKS[:7].tobytes())
-    command.stdin.flush()
-    wait_for(path, 7)
-    command.send_signal(signal.SIGINT)
-    _, error = command.communicate(timeout=20)
-    assert (command.returncode, error) == (130, b"")
-    assert same_bits(cdd.load(path), BOOKS[:7])
 
 
 # ---------------------------------------------------------------- what is wrong
