@@ -76,6 +76,13 @@ void give_text(std::string_view text, char* out, std::size_t out_bytes) noexcept
 RowLayout layout_of(const cdd_layout& given);
 cdd_layout layout_of(const RowLayout& layout) noexcept;
 
+// A field that no version gave a meaning.
+inline void need_zero(std::uint32_t value, const char* name) {
+  if (value != 0)
+    fail(ErrorCode::Unsupported, "%s is %u, which this library (version %u) does not know: 0 is wanted", name,
+         value, CDD_ABI);
+}
+
 // One of so many values from 0 on. Throws InvalidArgument that names the field.
 inline std::uint32_t one_of(std::uint32_t value, std::uint32_t count, const char* name) {
   if (value >= count)

@@ -65,6 +65,9 @@ typedef struct cdd_queue cdd_queue;
 typedef struct cdd_layout {
   uint32_t dtype, ndim, dims[7], row_bytes;
 } cdd_layout;
+/* Bytes of a row; 0 where a layout is none: an unknown dtype, no or too many dimensions, a row that is too
+ * long. */
+CDD_API uint64_t cdd_row_bytes(const cdd_layout* layout);
 
 /* A part of each (levels, features) row: [begin, end) of both. */
 typedef struct cdd_cells {

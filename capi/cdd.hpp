@@ -17,6 +17,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -55,6 +56,14 @@ void check(F&& f) {
     what.status = status;
     throw error(what);
   }
+}
+
+// Bytes that are `count` rows; what is no layout is for the library to say.
+inline void check_rows(const cdd_layout& layout, std::span<const std::byte> rows, std::uint64_t count) {
+  const std::uint64_t row = cdd_row_bytes(&layout);
+  if (row == 0 || (rows.size() % row == 0 && rows.size() / row == count)) return;
+  throw std::invalid_argument("append: " + std::to_string(rows.size()) + " bytes are not " +
+                              std::to_string(count) + " rows of " + std::to_string(row));
 }
 
 struct close {
@@ -143,14 +152,22 @@ class writer {
 
   cdd_writer* get() const noexcept { return handle_.get(); }
   std::uint64_t rows() const noexcept { return cdd_writer_rows(get()); }
+  // std::invalid_argument where `rows` are not `count` rows of the layout.
   void append(const cdd_layout& layout, std::span<const std::byte> rows, std::uint64_t count) {
-    if (rows.size() != count * layout.row_bytes && layout.row_bytes != 0) {
-      throw std::invalid_argument("append: rows has not the bytes of count rows");
-    }
-    detail::check([&](cdd_error* e) { return cdd_append(get(), &layout, rows.data(), count, e); });
+    detail::check_rows(layout, rows, count);
+    detail::check([&](cdd_error* e) { return cdd_append(open(), &layout, rows.data(), count, e); });
   }
   void flush() {
-    detail::check([&](cdd_error* e) { return cdd_flush(get(), e); });
+    detail::check([&](cdd_error* e) { return cdd_flush(open(), e); });
+  }
+  // get(), or an error of CDD_CLOSED.
+  cdd_writer* open() const {
+    if (handle_) return get();
+    cdd_error what = detail::sized<cdd_error>();
+    what.status = CDD_CLOSED;
+    constexpr std::string_view text = "the writer is closed";
+    text.copy(what.text, text.size());
+    throw error(what);
   }
   // Throws what the destructor would pass over.
   void close() {
@@ -244,12 +261,13 @@ class async {
   }
   auto append(writer& to, const cdd_layout& layout, std::span<const std::byte> rows,
               std::uint64_t count) const {
-    return call([q = queue_, w = to.get(), layout, rows, count](void* user, cdd_error* e) {
+    detail::check_rows(layout, rows, count);
+    return call([q = queue_, w = to.open(), layout, rows, count](void* user, cdd_error* e) {
       return cdd_queue_append(q, w, &layout, rows.data(), count, user, nullptr, e);
     });
   }
   auto flush(writer& to) const {
-    return call([q = queue_, w = to.get()](void* user, cdd_error* e) {
+    return call([q = queue_, w = to.open()](void* user, cdd_error* e) {
       return cdd_queue_flush(q, w, user, nullptr, e);
     });
   }

@@ -55,6 +55,8 @@ std::uint8_t or_default(std::uint8_t given, char otherwise) noexcept {
 }
 
 packed::CsvOptions options_of(const cdd_csv_options& given) {
+  need_zero(given.reserved, "cdd_csv_options.reserved");
+  need_zero(given.reserved2, "cdd_csv_options.reserved2");
   packed::CsvOptions options;
   options.dialect.delimiter = or_default(given.delimiter, ',');
   options.dialect.quote = or_default(given.quote, '"');

@@ -14,6 +14,7 @@ namespace {
 
 ReaderOptions options_of(const cdd_reader_options& given) {
   static constexpr Verify kChecks[] = {Verify::Stored, Verify::None, Verify::Full};
+  need_zero(given.reserved, "cdd_reader_options.reserved");
   ReaderOptions options;
   options.verify = kChecks[one_of(given.check, 3, "check")];
   if (given.max_chunk_bytes != 0) options.max_chunk_raw_bytes = given.max_chunk_bytes;
@@ -93,6 +94,15 @@ cdd_status cdd_reader_open_memory(const void* bytes, size_t size, const cdd_read
     *out = new cdd_reader{std::make_shared<Reader>(storage, options_of(taken(options, "cdd_reader_options"))),
                           {}};
   });
+}
+
+uint64_t cdd_row_bytes(const cdd_layout* layout) {
+  std::uint64_t bytes = 0;
+  guarded(nullptr, [&] {
+    need(layout, "layout");
+    bytes = layout_of(*layout).row_bytes();
+  });
+  return bytes;
 }
 
 void cdd_reader_close(cdd_reader* reader) { delete reader; }

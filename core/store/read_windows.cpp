@@ -141,10 +141,11 @@ void Reader::read_near(const OpenChunk& open, std::span<const Piece> pieces, std
 
 void Reader::read_windows(std::span<const std::uint64_t> starts, std::uint64_t rows, MutableBytes out,
                           const Cells* cells) const {
-  for (const std::uint64_t start : starts) check_range({start, rows}, this->rows());
   cells = checked_cells(layout(), cells);
   const std::size_t row_bytes = cells_bytes(layout(), cells);
+  // First, since a caller's count of starts may be what is wrong.
   const std::uint64_t all_rows = check_windows(starts.size(), rows, row_bytes, out.size());
+  for (const std::uint64_t start : starts) check_range({start, rows}, this->rows());
   if (all_rows == 0) return;
   std::vector<Piece> pieces;
   pieces.reserve(2 * starts.size());

@@ -11,6 +11,10 @@ using ull = unsigned long long;  // for printf
 
 void check_range(RowRange range, std::uint64_t rows) {
   if (range.first <= rows && range.count <= rows - range.first) return;
+  if (range.count > ~range.first) {
+    fail(ErrorCode::OutOfRange, "%llu rows from %llu on are not within the store's %llu", ull{range.count},
+         ull{range.first}, ull{rows});
+  }
   fail(ErrorCode::OutOfRange, "rows %llu to %llu are not within the store's %llu", ull{range.first},
        ull{range.first} + range.count, ull{rows});
 }

@@ -32,11 +32,13 @@ Task sum_of_windows(cdd::queue& queue, const cdd::reader& book, std::uint64_t ro
 
 int main(int count, char** arguments) try {
   if (count != 3) return std::fprintf(stderr, "coroutines FILE ROWS\n"), 2;
+  const std::uint64_t rows = std::strtoull(arguments[2], nullptr, 10);
+  if (rows == 0) return std::fprintf(stderr, "ROWS is a number of 1 or more, not %s\n", arguments[2]), 2;
   const cdd::reader book(arguments[1]);
   cdd::queue queue;
   double sums[2] = {0, 0};
   int left = 2;
-  for (double& sum : sums) sum_of_windows(queue, book, std::strtoull(arguments[2], nullptr, 10), sum, left);
+  for (double& sum : sums) sum_of_windows(queue, book, rows, sum, left);
   while (left > 0) queue.run(-1);
   std::printf("%.17g %.17g\n", sums[0], sums[1]);
   return 0;

@@ -53,7 +53,30 @@ int main(int count, char** arguments) {
   {
     cdd::writer writer(arguments[1]);
     writer.append(layout, std::as_bytes(std::span(rows)), 500);
+    const cdd_layout unsized{12, 2, {50, 3}, 0};  // row_bytes is ignored when it is given
+    CHECK(cdd_row_bytes(&unsized) == 600 && cdd_row_bytes(nullptr) == 0);
+    cdd::queue queue;
+    for (const std::uint64_t wrong :
+         {std::uint64_t{0}, std::uint64_t{2}, std::uint64_t{100'000}, ~std::uint64_t{0}}) {
+      const auto one = std::as_bytes(std::span(rows).first(150));
+      const auto refuses = [](auto&& append) {
+        try {
+          append();
+        } catch (const std::invalid_argument& error) {
+          return std::strstr(error.what(), "600 bytes are not") != nullptr;
+        }
+        return false;
+      };
+      CHECK(refuses([&] { writer.append(unsized, one, wrong); }));
+      CHECK(refuses([&] { static_cast<void>(cdd::async(queue).append(writer, unsized, one, wrong)); }));
+    }
     writer.close();
+    try {
+      writer.flush();
+      CHECK(false);
+    } catch (const cdd::error& error) {
+      CHECK(error.code() == CDD_CLOSED && std::strcmp(error.what(), "the writer is closed") == 0);
+    }
   }
   const cdd::reader book(arguments[1]);
   CHECK(book.rows() == 500 && book.row_items() == 150);

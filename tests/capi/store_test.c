@@ -145,6 +145,11 @@ static void use_structs_of_other_versions(const char* path) {
   cdd_reader_close(reader);
   longer.later = 1;
   CHECK(cdd_reader_open(path, &longer.known, &reader, &error) == CDD_UNSUPPORTED);
+  longer.later = 0;
+  longer.known.reserved = 2;
+  CHECK(cdd_reader_open(path, &longer.known, &reader, &error) == CDD_UNSUPPORTED);
+  CHECK(strstr(error.text, "cdd_reader_options.reserved is 2") != NULL);
+  longer.known.reserved = 0;
   longer.known.struct_size = 4;
   CHECK(cdd_reader_open(path, &longer.known, &reader, &error) == CDD_INVALID_ARGUMENT);
   longer.known.struct_size = sizeof longer.known;
