@@ -68,6 +68,22 @@ def test_full_tails_end_too(tmp_path: Path) -> None:
     assert np.array_equal(ds["x"][6000:8000], np.random.default_rng(3).normal(size=2000))
 
 
+def test_full_tails_end_without_a_flush(tmp_path: Path) -> None:
+    rows = np.random.default_rng(2).normal(size=100_000)
+    with datasets.open(tmp_path / "set", "w", superchunk_bytes=50_000) as w:
+        for at in range(0, len(rows), 500):
+            w.append(x=rows[at : at + 500], n=np.arange(at, at + 500))
+        assert len(w) == len(rows)
+    ds = datasets.open(tmp_path / "set")
+    sizes = [file.stat().st_size for file in (tmp_path / "set" / "data").rglob("*.cdd")]
+    assert ds["x"].superchunks > 5
+    assert ds["x"].superchunks == ds["n"].superchunks
+    assert max(sizes) < 250_000
+    assert np.array_equal(ds["x"][:], rows)
+    assert np.array_equal(ds["n"][:], np.arange(len(rows)))
+    assert ds.verify().ok
+
+
 def test_files_end_at_bounds_of_the_clock(tmp_path: Path) -> None:
     times = np.arange(0, 80 * 3600, 977).astype("M8[s]")
     with datasets.open(tmp_path / "set", "w", roll="1D") as w:

@@ -34,6 +34,7 @@ class TableWriter(AwaitedTableWriter):
         self._tails = table_of(collector, name)
         self._last: Any = None  # the newest time, as an item of the clock
         self._categories: dict[str, Categories] = {}
+        self._unseen_bytes = 0  # of rows, since the length of the tails was looked at
 
     # ------------------------------------------------------------ what it is
 
@@ -89,11 +90,22 @@ class TableWriter(AwaitedTableWriter):
                     self._of._ended_short(self._name)
             else:
                 self._tails.write(coded, rows)
+                self._roll_if_long(coded)
             if state.clock is not None:
                 self._last = given[state.clock][-1]
             limit = self._of._options.commit_rows
             if limit is not None and self._tails.uncommitted >= limit:
                 self._of.commit()
+
+    def _roll_if_long(self, written: dict[str, Array]) -> None:
+        """As flush() does, for who does not flush: looks once in so many bytes of rows as a superchunk has
+        stored ones, of which there are hardly more."""
+        self._unseen_bytes += sum(array.nbytes for array in written.values())
+        if self._unseen_bytes < self._of._options.superchunk_bytes:
+            return
+        self._unseen_bytes = 0
+        if self._tails.is_due():
+            self._tails.roll()
 
     def _need_table(self, given: dict[str, Array]) -> TableState:
         """The table that is there, or a new one of these columns."""
