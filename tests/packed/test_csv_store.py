@@ -14,6 +14,7 @@ import cdd
 import cdd.csv
 import cdd.packed
 from cdd.packed.storing import lost_in, stored_names
+from tests.packed.pipe import Pipe
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -136,19 +137,6 @@ def test_a_number_that_a_dtype_does_not_hold_is_no_other_number(
     cdd.csv.store(source, target, {"b": types}, dtype=dtype)
     with cdd.open(target) as reader:
         assert reader[1, 1] == np.dtype(dtype).type(number)
-
-
-class Pipe(io.RawIOBase):
-    """Bytes that can be read once."""
-
-    def __init__(self, text: bytes) -> None:
-        self._rest = io.BytesIO(text)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        return self._rest.readinto(buffer)
 
 
 def test_whole_numbers_are_not_rounded_by_lossy(tmp_path) -> None:

@@ -1,6 +1,5 @@
 """What becomes of a target when something is wrong, and arguments that are without effect or none."""
 
-import io
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +11,11 @@ import cdd.csv
 import cdd.dataset
 import cdd.packed
 from cdd.packed.storing import stored_names
+from tests.packed.pipe import Pipe
 
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-class Pipe(io.RawIOBase):
-    """Bytes that can be read once."""
-
-    def __init__(self, text: bytes) -> None:
-        self._rest = io.BytesIO(text)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        return self._rest.readinto(buffer)
 
 
 BAD = [

@@ -58,6 +58,16 @@ def foreign(readers: Readers) -> Readers:
     return others
 
 
+def writer_options(**changed: Any) -> dict[str, Any]:
+    options = {
+        "shape": (None, 40, 50),
+        "dtype": "uint16",
+        "tile_shape": (4, 16, 16),
+        "shard_shape": (8, 32, 32),
+    }
+    return options | changed
+
+
 def camera(frames: int, height: int, width: int, seed: int = 0) -> np.ndarray[Any, Any]:
     """Frames like those of an sCMOS camera: an offset, read noise, photons of a smooth scene."""
     rng = np.random.default_rng(seed)

@@ -9,17 +9,7 @@ import pytest
 
 import cdd
 from cdd import tiles
-from tests.tiles.conftest import camera
-
-
-def _options(**changed: Any) -> dict[str, Any]:
-    options = {
-        "shape": (None, 40, 50),
-        "dtype": "uint16",
-        "tile_shape": (4, 16, 16),
-        "shard_shape": (8, 32, 32),
-    }
-    return options | changed
+from tests.tiles.conftest import camera, writer_options
 
 
 def test_damage_is_an_error_or_the_right_data(tmp_path: Path) -> None:
@@ -67,7 +57,7 @@ def test_what_is_no_array_is_told(tmp_path: Path) -> None:
 
 def test_metadata_of_strangers(tmp_path: Path) -> None:
     path = tmp_path / "a.zarr"
-    with tiles.open(path, "w", **_options()) as w:
+    with tiles.open(path, "w", **writer_options()) as w:
         w.append(camera(4, 40, 50))
     text = (path / "zarr.json").read_text()
     good = json.loads(text)

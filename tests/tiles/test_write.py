@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from cdd import tiles
-from tests.tiles.conftest import camera
+from tests.tiles.conftest import camera, writer_options
 
 
 @st.composite
@@ -71,19 +71,9 @@ def test_any_shape_cut_anywhere(
         np.testing.assert_array_equal(r[...], frames)
 
 
-def _options(**changed: Any) -> dict[str, Any]:
-    options = {
-        "shape": (None, 40, 50),
-        "dtype": "uint16",
-        "tile_shape": (4, 16, 16),
-        "shard_shape": (8, 32, 32),
-    }
-    return options | changed
-
-
 def test_append_takes_views_and_other_byte_orders(tmp_path: Path) -> None:
     frames = camera(12, 50, 40).transpose(0, 2, 1)
-    with tiles.open(tmp_path / "a.zarr", "x", **_options()) as w:
+    with tiles.open(tmp_path / "a.zarr", "x", **writer_options()) as w:
         w.append(frames[:5])
         w.append(frames[5])
         w.append(frames[6:].astype(">u2"))
@@ -95,7 +85,7 @@ def test_append_takes_views_and_other_byte_orders(tmp_path: Path) -> None:
 
 def test_wrong_frames_are_refused_whole(tmp_path: Path) -> None:
     frames = camera(3, 40, 50)
-    with tiles.open(tmp_path / "a.zarr", "w", **_options(shape=(4, 40, 50))) as w:
+    with tiles.open(tmp_path / "a.zarr", "w", **writer_options(shape=(4, 40, 50))) as w:
         w.append(frames)
         with pytest.raises(TypeError, match="float32"):
             w.append(frames.astype(np.float32))
@@ -117,7 +107,7 @@ def test_wrong_frames_are_refused_whole(tmp_path: Path) -> None:
 def test_frames_are_not_appended_within_one(tmp_path: Path) -> None:
     frames = camera(3, 40, 50)
     data = frames.tobytes()
-    with tiles.open(tmp_path / "a.zarr", "w", **_options()) as w:
+    with tiles.open(tmp_path / "a.zarr", "w", **writer_options()) as w:
         assert not w.write(data[:1000])
         with pytest.raises(ValueError, match=r"taken 1,000 bytes of a frame of 4,000: its other 3,000"):
             w.append(frames[1])
@@ -129,7 +119,7 @@ def test_frames_are_not_appended_within_one(tmp_path: Path) -> None:
 
 def test_part_of_a_frame_at_close(tmp_path: Path) -> None:
     frames = camera(3, 40, 50)
-    w = tiles.open(tmp_path / "a.zarr", "w", **_options())
+    w = tiles.open(tmp_path / "a.zarr", "w", **writer_options())
     assert not w.write(frames.tobytes()[:-1])
     with pytest.raises(ValueError, match="3999 bytes are no whole frame of 4000: the 2 frames"):
         w.close()
@@ -190,7 +180,7 @@ def test_wrong_options_leave_nothing(
 ) -> None:
     path = tmp_path / "a.zarr"
     with pytest.raises(error, match=match):
-        tiles.open(path, "w", **_options(**changed))
+        tiles.open(path, "w", **writer_options(**changed))
     assert not path.exists() or list(path.iterdir()) == []
 
 
@@ -200,16 +190,16 @@ def test_what_is_there_is_not_replaced_by_mistake(tmp_path: Path) -> None:
         tiles.open(path, "a")
     with pytest.raises(FileNotFoundError):
         tiles.open(path)
-    with tiles.open(path, "x", **_options()) as w:
+    with tiles.open(path, "x", **writer_options()) as w:
         w.append(camera(5, 40, 50))
     with pytest.raises(FileExistsError):
-        tiles.open(path, "x", **_options())
+        tiles.open(path, "x", **writer_options())
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "diary.txt").write_text("dear")
     with pytest.raises(FileExistsError, match="other things"):
-        tiles.open(tmp_path / "other", "w", **_options())
+        tiles.open(tmp_path / "other", "w", **writer_options())
     assert (tmp_path / "other" / "diary.txt").read_text() == "dear"
-    with tiles.open(path, "w", **_options()) as w:
+    with tiles.open(path, "w", **writer_options()) as w:
         w.append(camera(1, 40, 50))
     with tiles.open(path) as r:
         assert r.shape == (1, 40, 50)
@@ -218,9 +208,9 @@ def test_what_is_there_is_not_replaced_by_mistake(tmp_path: Path) -> None:
 
 def test_one_writer_at_a_time(tmp_path: Path) -> None:
     path = tmp_path / "a.zarr"
-    with tiles.open(path, "w", **_options()):
+    with tiles.open(path, "w", **writer_options()):
         for mode in ("a", "w"):
-            options = _options() if mode == "w" else {}
+            options = writer_options() if mode == "w" else {}
             with pytest.raises(BlockingIOError):
                 tiles.open(path, mode, **options)  # type: ignore[call-overload]
     tiles.open(path, "a").close()
@@ -246,7 +236,7 @@ def test_write_never_waits_and_loses_nothing(tmp_path: Path) -> None:
 
 def test_progress_goes_up_to_what_was_received(tmp_path: Path) -> None:
     frames = camera(10, 40, 50)
-    with tiles.open(tmp_path / "a.zarr", "w", **_options()) as w:
+    with tiles.open(tmp_path / "a.zarr", "w", **writer_options()) as w:
         w.append(frames)
         p = w.progress()
         assert (p.received, p.received_bytes) == (10, frames.nbytes)
@@ -263,7 +253,7 @@ def test_progress_goes_up_to_what_was_received(tmp_path: Path) -> None:
 
 def test_threads_append_one_after_the_other(tmp_path: Path) -> None:
     frames = camera(40, 40, 50)
-    with tiles.open(tmp_path / "a.zarr", "w", **_options()) as w:
+    with tiles.open(tmp_path / "a.zarr", "w", **writer_options()) as w:
         workers = [threading.Thread(target=lambda: [w.append(f) for f in frames]) for _ in range(4)]
         for worker in workers:
             worker.start()
@@ -278,7 +268,7 @@ def test_threads_append_one_after_the_other(tmp_path: Path) -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_child_has_no_part_in_it(tmp_path: Path) -> None:
     frames = camera(9, 40, 50)
-    with tiles.open(tmp_path / "a.zarr", "w", **_options()) as w:
+    with tiles.open(tmp_path / "a.zarr", "w", **writer_options()) as w:
         w.append(frames)
         child = os.fork()
         if child == 0:
@@ -324,7 +314,7 @@ def test_memory_is_as_predicted(tmp_path: Path) -> None:
 def test_a_full_disk_is_said_and_nothing_is_lost(tmp_path: Path) -> None:
     frames = camera(12, 40, 50)
     path = tmp_path / "a.zarr"
-    w = tiles.open(path, "w", **_options(durability="none"))
+    w = tiles.open(path, "w", **writer_options(durability="none"))
     w.append(frames[:4])
     w.flush()
     # A file where the folder of the next row of shards is to be: no error that can be tried again.
