@@ -94,13 +94,15 @@ def named(dtype: npt.DTypeLike) -> DType:
 
 def array_of(values: npt.ArrayLike) -> Array:
     """np.asarray(), which makes no other values of what is given: TypeError for a masked array, for a list of
-    texts and other things, and for one of floats and of integers that floats do not hold. A list of texts is
-    an array of objects: NumPy's own texts lose NULs at their ends."""
+    texts and other things, and for one of floats and of integers that floats do not hold; for a
+    table of several dtypes, ValueError for nulls of one. A list of texts is an array of objects: NumPy's own
+    texts lose NULs at their ends."""
     if isinstance(values, np.ndarray):
         if "numpy.ma" in sys.modules and isinstance(values, np.ma.MaskedArray):
             raise TypeError("a masked array cannot be stored, its mask would be lost: store both parts")
         return values
     array = np.asarray(values)
+    _check_table(values, array)
     if array.dtype.kind == "U" and array.ndim and not hasattr(values, "dtype"):
         items = np.array(values, object)
         other = [item for item in items.ravel() if not isinstance(item, str)]
@@ -120,6 +122,47 @@ def _check_integers(values: Any, array: Array) -> None:
             raise TypeError(f"{item} is given together with numbers that make it a float, which lacks it")
 
 
+def _check_table(given: Any, array: Array) -> None:
+    """Raises TypeError for a table of pandas, polars or pyarrow of which NumPy made an array of the widest
+    dtype of all, ValueError for one with nulls, or a series of one, which NumPy made NaN."""
+    series = _series_of(given)
+    dtypes = {str(getattr(one, "dtype", getattr(one, "type", None))): None for one in series}
+    if len(dtypes) > 1 or (array.dtype == object and hasattr(given, "columns")):
+        raise TypeError(
+            f"a table whose columns are not numbers of one dtype ({', '.join(dtypes) or 'objects'}) is no "
+            "array: cdd.dataset.columns_of() gives its columns, for a dataset"
+        )
+    for number, one in enumerate(series):
+        if (row := _null_in(one)) is not None:
+            at = f"column {number} has a null" if len(series) > 1 else "there is a null"
+            raise ValueError(
+                f"{at} in row {row}, and arrays have none: fill it, or let "
+                "cdd.dataset.columns_of(table, fill=) do that"
+            )
+
+
+def _series_of(given: Any) -> list[Any]:
+    """The columns of a table of pandas, polars or pyarrow, a single one of such, or none."""
+    for method in ("iter_columns", "itercolumns"):  # polars, pyarrow
+        if hasattr(given, method):
+            return list(getattr(given, method)())
+    if hasattr(given, "iloc") and hasattr(given, "dtypes") and getattr(given, "ndim", 0) == 2:
+        return [given.iloc[:, at] for at in range(given.shape[1])]
+    return [given] if hasattr(given, "isna") or hasattr(given, "null_count") else []
+
+
+def _null_in(series: Any) -> int | None:
+    """The row of its first null. NaN and NaT of NumPy's dtypes are values."""
+    if isinstance(getattr(series, "dtype", None), np.dtype):
+        return None
+    count = getattr(series, "null_count", None)
+    if count is not None and not (count() if callable(count) else count):
+        return None
+    missing = series.isna() if hasattr(series, "isna") else series.is_null()
+    found = np.flatnonzero(np.asarray(missing))
+    return int(found[0]) if len(found) else None
+
+
 def storable(rows: npt.ArrayLike) -> tuple[int, Array, int]:
     """The dtype code of `rows`; the rows as an array with a buffer, of any strides and byte order; how many
     bytes of each item are in reverse, 0 where the order is the machine's. Nothing is copied."""
@@ -127,12 +170,8 @@ def storable(rows: npt.ArrayLike) -> tuple[int, Array, int]:
         if "numpy.ma" in sys.modules and isinstance(rows, np.ma.MaskedArray):
             raise TypeError("a masked array cannot be stored, its mask would be lost: store both parts")
         given, rows = rows, np.asarray(rows)
+        _check_table(given, rows)
         _check_integers(given, rows)
-        if rows.dtype == object and hasattr(given, "columns"):
-            raise TypeError(
-                "a table whose columns are not numbers of one dtype is no array: cdd.dataset.columns_of() "
-                "gives its columns, for a dataset"
-            )
     dtype = rows.dtype
     code = code_of(dtype)
     if rows.ndim == 0:

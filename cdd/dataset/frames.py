@@ -1,5 +1,6 @@
 """Tables of other libraries in: pandas, and what gives the Arrow C stream; cdd/tables.py gives them out."""
 
+import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -19,9 +20,10 @@ def columns_of(
 
     index  the name of an index of times that has none of its own. An index of times, and one with a name,
            becomes a column, one of several levels a column each; others are left out
-    fill   what stands in place of nulls, which are a ValueError without it; NaN of floats stays what it is
+    fill   what stands in place of nulls, which are a ValueError without it: a value, or {column: value}. NaN
+           and NaT of NumPy's dtypes are values, not nulls: NaN stays, NaT where fill has nothing for it
     join   {"book": (50, 3)}: columns "book.0.0" to "book.49.2" become one of rows of that shape, as
-           to_pandas() and Arrow had made them of it
+           to_pandas() and Arrow had made them of it. No column "book.N..." is left over
 
     Texts are arrays of str, which become a category column. Times with a zone become times in UTC. Raises
     ValueError for names that are there twice, TypeError for columns of other things, both with the name.
@@ -30,6 +32,8 @@ def columns_of(
         found = _of_pandas(table.to_frame() if table.ndim == 1 else table, index, fill)
     else:
         found = _of_arrow(table, fill)
+    if isinstance(fill, Mapping) and (unknown := [name for name in fill if name not in found]):
+        raise ValueError(f"fill has {unknown[0]!r}, which is none of the columns {arguments.shown([*found])}")
     for name, shape in (join or {}).items():
         found = _joined(found, name, tuple(shape))
     return found
@@ -70,11 +74,10 @@ def _of_series(name: str, series: Any, fill: Any) -> Array:
     """The items of a Series or an Index."""
     if getattr(series.dtype, "tz", None) is not None:  # in UTC
         series = series.dt.tz_convert(None) if hasattr(series, "dt") else series.tz_convert(None)
-    is_float = (
-        isinstance(series.dtype, np.dtype) and series.dtype.kind in "fc"
-    )  # Float64 has nulls beside NaN
+    fill = _fill_of(fill, name)
+    kind = series.dtype.kind if isinstance(series.dtype, np.dtype) else "O"  # others have nulls beside NaN
     missing = np.asarray(series.isna())
-    if missing.any() and not is_float and not (series.dtype.kind in "mM" and fill is None):
+    if missing.any() and kind not in "fc" and not (kind in "mM" and fill is None):
         if fill is None:
             row = int(missing.argmax())
             raise ValueError(f"column {name!r} has a null in row {row}: fill= says what stands in its place")
@@ -118,6 +121,9 @@ def _joined(columns: dict[str, Array], name: str, shape: tuple[int, ...]) -> dic
     """Columns of single items as one of wider rows, in the place of the first of them."""
     places = {".".join([name, *map(str, place)]): place for place in np.ndindex(*shape)}
     missing = [one for one in places if one not in columns]
+    other = [one for one in columns if one not in places and re.fullmatch(re.escape(name) + r"(\.\d+)+", one)]
+    if other and places and not missing:
+        raise ValueError(f"join {name!r} of shape {shape} leaves out column {other[0]!r}")
     if not places or missing:
         what = f"a column {missing[0]!r}" if missing else "a shape with items"
         raise ValueError(f"join {name!r} of shape {shape} needs {what}")
@@ -135,7 +141,12 @@ def _joined(columns: dict[str, Array], name: str, shape: tuple[int, ...]) -> dic
     return found
 
 
+def _fill_of(fill: Any, name: str) -> Any:
+    return fill.get(name) if isinstance(fill, Mapping) else fill
+
+
 def _array_of(column: arrow.Column, fill: Any) -> Array:
+    fill = _fill_of(fill, column.name)
     if column.valid is not None and not column.valid.all() and fill is None:
         row = int(np.flatnonzero(~column.valid)[0])
         raise ValueError(

@@ -12,7 +12,7 @@ import numpy as np
 import cdd
 from cdd import arguments
 from cdd.dtypes import Array as NumpyArray
-from cdd.dtypes import DType
+from cdd.dtypes import DType, array_of
 from cdd.logical.array import Array
 from cdd.logical.backends import Underway
 from cdd.logical.digests import blocks, first_difference, grown
@@ -46,7 +46,7 @@ def new_name() -> str:
 def rows_of(rows: Any, shape: tuple[int, ...] | None, dtype: DType, ndim: int = 0) -> Any:
     """What is appended, with shape, dtype and []. ValueError or TypeError where it does not fit."""
     if not all(hasattr(rows, name) for name in ("shape", "dtype", "__getitem__")):
-        rows = np.asarray(rows)
+        rows = array_of(rows)
     found = tuple(rows.shape)
     if shape is not None and (len(found) != len(shape) or found[1:] != shape[1:]):
         raise ValueError(f"rows of shape {arguments.shape_of_rows(shape[1:])} are appended, not {found}")

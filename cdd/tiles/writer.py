@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from cdd import _cdd
 from cdd.arguments import shown
-from cdd.dtypes import Array, DType, buffer_dtype, dtype_of
+from cdd.dtypes import Array, DType, array_of, buffer_dtype, dtype_of
 from cdd.tiles.awaited import AwaitedTileWriter
 from cdd.tiles.metadata import Metadata
 
@@ -139,7 +139,7 @@ class TileWriter(AwaitedTileWriter):
         self._core.append(items)
 
     def _frames(self, frames: npt.ArrayLike) -> Array:
-        array = np.asarray(frames)
+        array = array_of(frames)
         if array.dtype.newbyteorder("=") != self._dtype:
             raise TypeError(f"frames have dtype {array.dtype}, the array {self._dtype}")
         if array.shape != self.frame_shape and array.shape[1:] != self.frame_shape:

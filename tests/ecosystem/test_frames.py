@@ -225,3 +225,79 @@ def test_joins_that_cannot_be() -> None:
 def test_empty_tables() -> None:
     assert columns_of(pandas.DataFrame({"x": np.empty(0, np.int32)}))["x"].dtype == np.int32
     assert len(columns_of(polars.DataFrame({"x": [1, 2]}).head(0)).get("x", ())) == 0
+
+
+LOSING = [
+    (pandas.DataFrame({"a": [2**53 + 1], "b": [1.5]}), TypeError, "int64, float64.*columns_of"),
+    (polars.DataFrame({"a": [2**53 + 1], "b": [1.5]}), TypeError, "Int64, Float64.*columns_of"),
+    (pyarrow.table({"a": [2**53 + 1], "b": [1.5]}), TypeError, "int64, double.*columns_of"),
+    (pyarrow.record_batch({"a": [True], "b": [1]}), TypeError, "bool, int64.*columns_of"),
+    (pyarrow.table({"a": [1, None, 3]}), ValueError, "null in row 1"),
+    (pyarrow.array([1, 2, None]), ValueError, "null in row 2"),
+    (pyarrow.chunked_array([[1], [None]]), ValueError, "null in row 1"),
+    (polars.DataFrame({"a": [1, 2], "b": [None, 2]}), ValueError, "column 1 has a null in row 0"),
+    (polars.Series([1, None]), ValueError, "null in row 1"),
+    (pandas.DataFrame({"a": pandas.array([1, None], "Int64")}), ValueError, "null in row 1"),
+    (pandas.Series([1, None], dtype="Int64"), ValueError, "null in row 1"),
+    (pandas.Series(pandas.Categorical([1, None, 2])), ValueError, "null in row 1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(LOSING)))
+def test_what_an_array_of_it_would_lose_is_refused(number: int, tmp_path: Path) -> None:
+    table, kind, words = LOSING[number]
+    with cdd.open(tmp_path / "m.cdd", "w") as w, pytest.raises(kind, match=words):
+        w.append(table)
+    with dataset.open(tmp_path / "set", "w") as into, pytest.raises(kind, match=f"column 'x'.*{words}"):
+        into.append(x=table)
+
+
+def test_no_null_is_made_of_nan_and_no_dtype_of_one() -> None:
+    rows = np.array([[1.0, np.nan], [3.0, 4.0]])
+    for table in (
+        pandas.DataFrame(rows),
+        polars.DataFrame(rows),
+        pyarrow.table({"a": rows[:, 0], "b": rows[:, 1]}),
+    ):
+        memory = cdd.Memory()
+        cdd.save(memory, table)
+        assert np.array_equal(cdd.load(memory), rows, equal_nan=True)
+    memory = cdd.Memory()
+    cdd.save(memory, pandas.Series([2**53 + 1, 2], dtype="Int64"))
+    assert cdd.load(memory).tolist() == [2**53 + 1, 2]
+
+
+def test_a_fill_is_kept_as_it_is() -> None:
+    big = pyarrow.table({"x": pyarrow.array([1 << 62, None, 3]), "y": ["a", None, "c"]})
+    columns = columns_of(big, fill={"x": -1, "y": ""})
+    assert columns["x"].tolist() == [1 << 62, -1, 3]
+    assert columns["y"].tolist() == ["a", "", "c"]
+    frame = pandas.DataFrame({"x": pandas.array([1 << 62, None], "Int64"), "y": ["a", None]})
+    assert columns_of(frame, fill={"x": -1, "y": "b"})["x"].tolist() == [1 << 62, -1]
+    small = pyarrow.table({"x": pyarrow.array([1, None], pyarrow.int16())})
+    for fill in (1.5, 70_000):
+        with pytest.raises((ValueError, TypeError), match="fill is .*: column 'x' is int16"):
+            columns_of(small, fill=fill)
+    with pytest.raises(ValueError, match="column 'y' has a null in row 1"):
+        columns_of(big, fill={"x": 1})
+    with pytest.raises(ValueError, match="fill has 'z'"):
+        columns_of(big, fill={"x": 1, "y": "", "z": 1})
+    floats = pyarrow.table({"x": pyarrow.array([1.5, None], pyarrow.float32())})
+    assert columns_of(floats, fill=0.1)["x"].tolist() == np.array([1.5, 0.1], np.float32).tolist()
+    assert np.isnan(columns_of(floats, fill=np.nan)["x"][1])
+    with pytest.raises(ValueError, match="null in row 1"):
+        columns_of(pandas.DataFrame({"x": pandas.array([1.5, None], "Float64")}))
+    times = pandas.DataFrame({"x": pandas.to_datetime(["2026-01-01", None])})
+    assert np.isnat(columns_of(times)["x"]).tolist() == [False, True], "NaT is a value, as NaN is"
+
+
+def test_a_join_leaves_nothing_of_its_rows_out(tmp_path: Path) -> None:
+    frame = pandas.DataFrame({f"book.{a}.{b}": [1.0] for a in range(5) for b in range(3)})
+    with pytest.raises(ValueError, match=r"join 'book' of shape \(5, 2\) leaves out column 'book.0.2'"):
+        columns_of(frame, join={"book": (5, 2)})
+    for table in (frame, polars.DataFrame(frame.to_dict("list")), pyarrow.table({"a": [1]})):
+        with dataset.open(tmp_path / "set", "w") as w:
+            with pytest.raises(TypeError, match=r"by the name of their column.*columns_of\(table\)"):
+                w.append(table)
+            with pytest.raises(TypeError, match=r"by the name of their column.*columns_of\(table\)"):
+                w["trades"].append(table)
