@@ -21,7 +21,15 @@ from cdd.commands import (
     rewriting,
 )
 from cdd.commands.sources import rows_argument
-from cdd.commands.terminal import ArgumentError, Commands, add_threads, complain, is_of_output, tell_notes
+from cdd.commands.terminal import (
+    ArgumentError,
+    Commands,
+    add_threads,
+    complain,
+    is_of_output,
+    open_closed_streams,
+    tell_notes,
+)
 
 GROUPS = (reading, appending, looking, migrate, comparing, rewriting, dataset, csv_text, feeds, plot)
 STATUS = (
@@ -88,6 +96,7 @@ def _shielded(arguments: Sequence[str]) -> list[str]:
 
 
 def _work(options: argparse.Namespace) -> int:
+    open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # names may be any bytes
@@ -104,6 +113,9 @@ def _work(options: argparse.Namespace) -> int:
         else:
             if not isinstance(error, BrokenPipeError):  # whoever closed the pipe has seen enough
                 complain("standard output", error)
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python tries again
+            try:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python tries again
+            except OSError:  # it is closed
+                sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115
         return 2 if isinstance(error, ArgumentError) else 1
     return status

@@ -136,10 +136,14 @@ def append_rows(options: argparse.Namespace) -> int:
         raise
     work.close()
     rows, added = work.rows, work.added
-    if options.json:
-        print(json.dumps({"file": options.file, "appended": added, "rows": rows}))
-    elif not options.quiet:
-        print(f"{options.file}: {added:,} rows added, {rows:,} in all")
+    try:
+        if options.json:
+            print(json.dumps({"file": options.file, "appended": added, "rows": rows}), flush=True)
+        elif not options.quiet:
+            print(f"{options.file}: {added:,} rows added, {rows:,} in all", flush=True)
+    except OSError as error:  # the rows are stored, whoever does not hear of it
+        error.add_note(f"{options.file}: {added:,} rows were added, {rows:,} in all")
+        raise
     return 0
 
 

@@ -183,7 +183,7 @@ def _diff(options: argparse.Namespace) -> int:
     except (cdd.CddError, OSError, ValueError, TypeError, ImportError) as error:
         if is_of_output(error):
             raise
-        complain(options.file, error)
+        complain(options.other if options.other in str(error) else options.file, error)
         return 2
     if options.json:
         print(json.dumps({"file": options.file, "other": options.other, **found}))

@@ -180,11 +180,11 @@ def in_words_of_options(text: str) -> str:
 def _pack(options: argparse.Namespace) -> int:
     given, header = csv_options(options), not options.no_header
     if options.version == 2:
-        with formats.target(options.output, options.overwrite) as out:
+        with formats.target(options.output, options.overwrite, [options.file]) as out:
             cdd.csv.pack(options.file, version=2, header=header, out=out, **given)
         return 0
     packed = cdd.csv.pack(options.file, header=header, **given)
-    with formats.target(options.output, options.overwrite) as out:
+    with formats.target(options.output, options.overwrite, [options.file]) as out:
         write_all(out, packed._buffer)
     return 0
 
@@ -218,7 +218,10 @@ def _unpack(options: argparse.Namespace) -> int:
 @contextmanager
 def _text_target(options: argparse.Namespace) -> Iterator[Any]:
     """Where text goes: a file that gets its name when it is whole, .gz compressed; or standard output."""
-    with formats.target(options.output, options.overwrite) as file, text_into(file, options.output) as out:
+    with (
+        formats.target(options.output, options.overwrite, [options.file]) as file,
+        text_into(file, options.output) as out,
+    ):
         yield out
 
 

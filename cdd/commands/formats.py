@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import math
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,8 +14,10 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from cdd.commands.sources import check_output
 from cdd.commands.terminal import ArgumentError
 from cdd.packed.exporting import lines_of, parts, write_all
+from cdd.packed.places import whole_file
 
 Array = npt.NDArray[Any]
 FORMS = ("csv", "jsonl", "npy", "arrow", "raw")
@@ -141,13 +142,41 @@ class _Whole(io.RawIOBase):
         self._out.flush()
 
 
+_OF_ENDING = {"arrows": "arrow", "ndjson": "jsonl", "bin": "raw", "tsv": "csv", "txt": "csv", "": "csv"}
+_FOREIGN = {"npz", "cdd", "parquet", "pq", "feather", "ipc", "h5", "hdf5", "hdf", "nc", "zarr", "json", "xls"}
+_FOREIGN |= {
+    "xlsx",
+    "pkl",
+    "pickle",
+    "pt",
+    "avro",
+    "orc",
+    "db",
+    "sqlite",
+    "zip",
+    "bz2",
+    "xz",
+    "lz4",
+    "br",
+    "tar",
+}
+
+
 def form_named(asked: str | None, output: str) -> str:
-    """What --as says, or the end of the output's name, or csv."""
-    if asked is not None:
-        return asked
-    path = Path(output)
-    ending = (path.with_suffix("") if path.suffix == ".gz" else path).suffix[1:].lower()
-    return ending if ending in FORMS else "csv"
+    """What --as says, or the end of the output's name, or csv. ArgumentError for the name of another format,
+    which what is written would not be."""
+    endings = [] if output == "-" else [ending[1:].lower() for ending in Path(output).suffixes]
+    last = endings.pop() if endings else ""
+    if last == "zst":
+        raise ArgumentError(f"{output}: .zst is read and not written, .gz is")
+    if last == "gz":
+        last = endings.pop() if endings else ""
+    kind = _OF_ENDING.get(last, last)
+    if asked is None and kind in _FOREIGN:
+        raise ArgumentError(
+            f"{output}: .{last} is not written, {', '.join(FORMS)} are: --as says which it is"
+        )
+    return asked if asked is not None else kind if kind in FORMS else "csv"
 
 
 def check_terminal(kind: str, output: str) -> None:
@@ -157,24 +186,15 @@ def check_terminal(kind: str, output: str) -> None:
 
 
 @contextmanager
-def target(output: str, overwrite: bool, *, at_once: bool = False) -> Iterator[BinaryIO]:
-    """Where bytes go: standard output, or a file that gets its name when it is whole, or at once."""
+def target(
+    output: str, overwrite: bool, reads: Sequence[str | None], *, at_once: bool = False
+) -> Iterator[BinaryIO]:
+    """Where bytes go: standard output, or a file that gets its name when it is whole, or at once. A device or
+    a pipe is written as it is. Raises what check_output(), of what is read, raises."""
     if output == "-":
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    path = Path(output)
-    if path.exists() and not overwrite:
-        raise FileExistsError(17, "is there already", output)
-    if at_once:
-        with path.open("wb") as file:
-            yield file
-        return
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with beside.open("xb") as file:
-            yield file
-        beside.replace(path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
+    check_output(output, overwrite, reads)
+    with Path(output).open("wb") if at_once else whole_file(output) as file:
+        yield file

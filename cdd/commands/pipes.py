@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import queue
 import signal
@@ -71,8 +70,6 @@ class Pipe(Bytes):
     def __init__(self, wait: float, idle: Callable[[], object] = lambda: None) -> None:
         """`idle` is called while read() waits."""
         super().__init__(None)
-        if sys.stdin is None:
-            raise OSError(errno.EBADF, "is closed", "standard input")
         self._wait, self._idle = wait, idle
         self._is_closed = False
         self._came: queue.Queue[bytes | BaseException] = queue.Queue(8)

@@ -1,15 +1,15 @@
 """Command plot: the depth of a book over time, or one row of it, as a PNG."""
 
 import argparse
-import os
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import cdd
-from cdd import _cdd
 from cdd.commands import dataset
+from cdd.commands.sources import check_output
 from cdd.commands.terminal import Commands, natural
+from cdd.packed.places import whole_file
 
 
 def add(commands: Commands) -> None:
@@ -71,9 +71,11 @@ def _plot(options: argparse.Namespace) -> int:
             f"{Path(options.file).name}, {found.rows:,} rows", fontsize=9, loc="left", color="#c9d1d9"
         )
     output = Path(options.output or Path(options.file).with_suffix(".png"))
+    check_output(str(output), True, [options.file, options.time])
     picture = BytesIO()  # a disk that is full leaves what was there
     figure.savefig(picture, format=output.suffix[1:] or "png")
-    _cdd.publish(os.fspath(output), picture.getvalue(), True)
+    with whole_file(output) as file:
+        file.write(picture.getvalue())
     print(output)
     return 0
 

@@ -79,13 +79,14 @@ def _add_form(parser: argparse.ArgumentParser) -> None:
     pick = argument(pick_argument)
     parser.add_argument("--levels", type=pick, metavar="L", help="of books: 3, 0:25 or 0,5,7 (default: all)")
     parser.add_argument("--features", type=pick, metavar="F", help="of each level, in the same way")
-    parser.add_argument(
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument(
         "--as",
         dest="form",
         choices=FORMS,
         help="(default: by the name of OUT, else csv; arrow needs pyarrow)",
     )
-    parser.add_argument(
+    form.add_argument(
         "--json", dest="form", action="store_const", const="jsonl", help="the same as --as jsonl"
     )
     parser.add_argument("--output", "-o", default="-", metavar="OUT", help="(default: standard output)")
@@ -150,13 +151,14 @@ def _follow(options: argparse.Namespace) -> int:
         return _go_on(source, len(source), options)
 
 
-def _write(source: Any, rows: slice, options: argparse.Namespace) -> None:
+def _write(source: Any, rows: int | slice, options: argparse.Namespace) -> None:
     kind = formats.form_named(options.form, options.output)
     formats.check_terminal(kind, options.output)
     picked = Picked(source, rows, options.levels, options.features)
     count = len(picked.rows)
     line = Line(options.file, options.quiet or (options.output == "-" and sys.stdout.isatty()))
-    with formats.target(options.output, options.overwrite) as file, text_into(file, options.output) as out:
+    where = formats.target(options.output, options.overwrite, _reads(options))
+    with where as file, text_into(file, options.output) as out:
         form = _form(kind, out, picked, options)
         form.begin(count)
         done = 0
@@ -166,6 +168,10 @@ def _write(source: Any, rows: slice, options: argparse.Namespace) -> None:
             line.show(done, count, "rows")
         form.end()
     line.end()
+
+
+def _reads(options: argparse.Namespace) -> list[str | None]:
+    return [options.file, getattr(options, "time", None)]
 
 
 def _form(kind: str, out: Any, picked: Picked, options: argparse.Namespace) -> Form:
@@ -194,7 +200,7 @@ def _go_on(source: Any, start: int, options: argparse.Namespace) -> int:
             "a file that takes the place of another has numbers of its own: not --row --reopen"
         )
     formats.check_terminal(kind, options.output)
-    where = formats.target(options.output, options.overwrite, at_once=True)
+    where = formats.target(options.output, options.overwrite, _reads(options), at_once=True)
     with where as file, text_into(file, options.output) as out:
         form: Form | None = None
         number = start

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -54,6 +56,26 @@ def _in_dataset(name: str) -> tuple[str, str] | None:
     return None
 
 
+def check_output(output: str, overwrite: bool, reads: Sequence[str | None]) -> None:
+    """What every command asks before it writes to a path. ArgumentError where that is, or lies in, what is
+    read; FileExistsError where a file is there and `overwrite` is False; FileNotFoundError for no folder."""
+    place = Path(os.path.realpath(output))
+    for name in reads:
+        if name is None or name == "-":
+            continue
+        within = _in_dataset(name)
+        source = Path(os.path.realpath(within[0] if within is not None else name))
+        is_same = place.exists() and source.exists() and place.samefile(source)
+        if is_same or source in place.parents:
+            raise ArgumentError(f"{output} is what is read, or a part of it: it is not replaced")
+    if Path(output).is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), output)
+    if not overwrite and Path(output).is_file():
+        raise FileExistsError(errno.EEXIST, "is there already", output)
+    if not Path(output).exists() and not place.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(place.parent))
+
+
 def _column(ds: Any, name: str, column: str) -> Any:
     names = _names(ds)
     if not column and len(names) == 1:
@@ -76,15 +98,17 @@ def _of(ds: Any, table: str) -> Any:
 # ------------------------------------------------------------ which rows, levels and features
 
 
-def rows_argument(text: str) -> slice:
-    """A:B:S as a slice; a single number is one row."""
+def rows_argument(text: str) -> int | slice:
+    """A:B:S as a slice, a single number as that."""
     text = text.strip()
     if not re.fullmatch(r"-?\d+|(-?\d+)?:(-?\d+)?(:(-?\d+)?)?", text):
         raise ValueError(f"rows are A:B or A:B:STEP, or one number, not {text!r}")
     parts = [int(part) if part else None for part in text.split(":")]
-    if len(parts) == 1:
-        return slice(parts[0], None if parts[0] == -1 else (parts[0] or 0) + 1)
-    return slice(*parts)
+    if parts[2:] == [0]:
+        raise ValueError(
+            f"rows are A:B:STEP with a step of 1 or more, or less than 0 for rows backwards, not {text!r}"
+        )
+    return slice(*parts) if len(parts) > 1 else int(text)
 
 
 def pick_argument(text: str) -> Pick:
@@ -102,18 +126,39 @@ def pick_argument(text: str) -> Pick:
 class Picked:
     """Some rows of a source, and of each row some levels and features, in blocks."""
 
-    def __init__(self, source: Any, rows: slice, levels: Pick = None, features: Pick = None) -> None:
+    def __init__(self, source: Any, rows: int | slice, levels: Pick = None, features: Pick = None) -> None:
         self.source, self.levels, self.features = source, levels, features
-        if rows.step == 0:
-            raise ArgumentError("the step of rows is not 0")
+        if isinstance(rows, int):
+            count = len(source)
+            if not -count <= rows < count:
+                raise ArgumentError(f"row {rows:,} is none of {count:,} rows")
+            rows = slice(rows % count, rows % count + 1)
         self.rows = range(*rows.indices(len(source)))
         self.part = {"levels": levels, "features": features} if self._has_part else {}
         if self._has_part and not hasattr(source, "searchsorted"):
             raise ArgumentError("levels and features are picked of books, not of tiles")
+        if self._has_part:
+            self._check_part()
 
     @property
     def _has_part(self) -> bool:
         return self.levels is not None or self.features is not None
+
+    def _check_part(self) -> None:
+        """ArgumentError where the rows do not have what is picked, and where that is nothing."""
+        shape = tuple(self.source.shape[1:])
+        try:
+            self.empty()
+        except (IndexError, ValueError) as error:
+            raise ArgumentError(f"rows have the shape {shape}: {error}") from None
+        for flag, pick, size in (
+            ("--levels", self.levels, shape[0]),
+            ("--features", self.features, shape[-1]),
+        ):
+            if isinstance(pick, slice) and not range(*pick.indices(size)):
+                parts = (pick.start, pick.stop, pick.step)
+                text = ":".join("" if part is None else str(part) for part in parts).removesuffix(":")
+                raise ArgumentError(f"{flag} {text} picks none of {size}")
 
     def empty(self) -> Array:
         """No rows, of the shape and dtype of those that come."""

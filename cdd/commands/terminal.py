@@ -1,6 +1,9 @@
 """What commands share: arguments, texts, and errors of one file that let the next be tried."""
 
 import argparse
+import errno
+import io
+import os
 import re
 import sys
 import time
@@ -38,10 +41,9 @@ def add_threads(parser: argparse.ArgumentParser, default: int | str) -> None:
 
 
 def natural(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"{number} is less than 0")
-    return number
+    if not re.fullmatch(r"[+]?\d+", text.strip()):
+        raise argparse.ArgumentTypeError(f"a number is whole and 0 or more, not {text!r}")
+    return int(text)
 
 
 def argument(parse: Callable[[str], Any]) -> Callable[[str], Any]:
@@ -65,6 +67,35 @@ def seconds(text: str) -> float:
     if found is None:
         raise ValueError(f"a time is 500ms, 1s, 5m or 2h, not {text!r}")
     return float(found[1]) * _SECONDS[found[2]]
+
+
+class _Closed(io.RawIOBase):
+    """A standard stream that the shell closed (>&-): using it is an error that names it."""
+
+    def __init__(self, name: str, filename: str | None) -> None:
+        self._name, self._filename = name, filename
+
+    def _fails(self, *_: object) -> Any:
+        raise OSError(errno.EBADF, "is closed", *([self._filename] if self._filename else []))
+
+    readinto = write = fileno = _fails
+
+    def readable(self) -> bool:
+        return self._name == "stdin"
+
+    def writable(self) -> bool:
+        return self._name == "stdout"
+
+
+def open_closed_streams() -> None:
+    """Python has None for a standard stream that is closed: what is used is an error, of errors nothing is
+    said."""
+    if sys.stdin is None:
+        sys.stdin = io.TextIOWrapper(io.BufferedReader(_Closed("stdin", "standard input")))
+    if sys.stdout is None:
+        sys.stdout = io.TextIOWrapper(io.BufferedWriter(_Closed("stdout", None)))
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115
 
 
 class Line:
@@ -129,10 +160,12 @@ def _repair_helps(error: Exception) -> bool:
 def complain(path: str, error: Exception) -> None:
     """Says on standard error what is wrong with the file."""
     text = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    if isinstance(error, OSError) and error.filename is not None:
+        path = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else str(error.filename)
     if isinstance(error, KeyError) and error.args:
         text = str(error.args[0])
     if isinstance(error, FileExistsError):  # it is the output that is in the way
-        path, text = error.filename, "is there already: --overwrite replaces it"
+        text = "is there already: --overwrite replaces it"
     print(text if path in text else f"{path}: {text}", file=sys.stderr)
     tell_notes(error)
 

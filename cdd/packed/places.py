@@ -21,11 +21,12 @@ def is_kept_apart(path: Path) -> bool:
 def whole_file(path: str | os.PathLike[str]) -> Iterator[Any]:
     """A file object of bytes whose content takes the place of a file when all is written. After an error what
     was there stays. A device and a pipe are written at once."""
-    target = Path(os.path.realpath(path))
-    if not is_kept_apart(target):
-        with target.open("wb") as file:
+    named = Path(path)
+    if named.exists() and not named.is_file():  # /dev/stdout may lead to a pipe, whose own path is no file's
+        with named.open("wb") as file:
             yield file
         return
+    target = Path(os.path.realpath(path))
     beside = beside_of(target)
     try:
         with beside.open("xb") as file:

@@ -46,7 +46,7 @@ def test_gz_is_compressed(path: Path, tmp_path: Path) -> None:
         out = tmp_path / f"o.{form}.gz"
         well("read", path, "0:3", "-o", out)
         assert gzip.decompress(out.read_bytes()) == well("read", path, "0:3", "--as", form)
-    assert ".zst is read and not written" in fails(1, "read", path, "-o", tmp_path / "o.csv.zst")
+    assert ".zst is read and not written" in fails(2, "read", path, "-o", tmp_path / "o.csv.zst")
     assert not (tmp_path / "o.csv.zst").exists()
 
 
@@ -340,7 +340,7 @@ def test_wrong_arguments(path: Path, tmp_path: Path) -> None:
     assert "3 names" in fails(2, "read", path, "--columns", "a,b,c")
     assert "numbers of rows" in fails(2, "read", path, "--row", "--as", "npy")
     assert "No such file" in fails(1, "read", tmp_path / "none.cdd")
-    assert "index 50 is not one of 50 levels" in fails(1, "read", path, "--levels", "50")
+    assert "index 50 is not one of 50 levels" in fails(2, "read", path, "--levels", "50")
     (tmp_path / "text").write_text("hello " * 100)
     assert "not a cdd file" in fails(1, "read", tmp_path / "text")
 
