@@ -41,6 +41,9 @@ class Group(Protocol):
     def member(self, name: str) -> Any:
         """The member of that name. Raises KeyError."""
 
+    def texts(self) -> dict[str, list[str]]:
+        """What the codes of each text column mean."""
+
     def refresh(self) -> None: ...
 
 
@@ -137,6 +140,9 @@ class Stores:
     def member(self, name: str) -> Any:
         return self._members[name] if self._table is None else self._table[name]
 
+    def texts(self) -> dict[str, list[str]]:
+        return _texts(self._members)
+
     def refresh(self) -> None:
         for member in self._members.values():
             if hasattr(member, "refresh"):
@@ -176,8 +182,19 @@ class Columns:
     def member(self, name: str) -> Any:
         return self._table[name]
 
+    def texts(self) -> dict[str, list[str]]:
+        found: dict[str, Any] = {name: self._table[name] for name in self._names}
+        for other in self._options.get("asof", {}):
+            table = self._table._other(other)
+            found |= {f"{other}/{name}": table[name] for name in table.columns}
+        return _texts(found)
+
     def refresh(self) -> None:
         self._table[self._table.columns[0]].refresh()  # of all columns
+
+
+def _texts(members: Mapping[str, Any]) -> dict[str, list[str]]:
+    return {name: one.categories for name, one in members.items() if getattr(one, "is_text", False)}
 
 
 def _windows(member: Any, starts: Array, rows: int, part: Part, out: Any) -> Any:

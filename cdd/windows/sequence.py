@@ -75,9 +75,11 @@ class Windows(Sequence[Any]):
     end, a slice gives a Batch. Any number of threads may read. It goes on after a fork and can be pickled as
     its members can: the copy has the same windows, beside a live writer, too.
 
+    Texts are codes, uint32; `categories` has the texts of each.
+
     Raises ValueError where there is no window (it names the longest run), where members of a sequence have
-    other names, dtypes or row shapes, where time goes back or is NaT (it names the row); IndexError for a
-    number that is not there.
+    other names, dtypes, row shapes or codes of texts, where time goes back or is NaT (it names the row);
+    IndexError for a number that is not there.
     """
 
     def __init__(
@@ -119,6 +121,7 @@ class Windows(Sequence[Any]):
         self._jumps: list[list[int]] = [[] for _ in sources]
         self._seen = [0 for _ in sources]
         self._fields = self._same_fields()
+        self._texts = self._same_texts()
         self._find_runs()
         if not self._length:
             longest = int(max(np.diff(each).max() for each in self._edges))
@@ -142,6 +145,24 @@ class Windows(Sequence[Any]):
                     "of a sequence are alike"
                 )
         return first
+
+    def _same_texts(self) -> dict[str, list[str]]:
+        """The texts of each text column, in the order of their codes. A member may lack the last of them."""
+        longest: dict[str, tuple[list[str], str]] = {}
+        for group in self._groups:
+            for name, texts in group.texts().items():
+                if name not in self._fields:
+                    continue
+                known, of = longest.get(name, (texts, group.name))
+                both = min(len(known), len(texts))
+                if known[:both] != texts[:both]:
+                    at = next(at for at in range(both) if known[at] != texts[at])
+                    raise ValueError(
+                        f"text column {name!r}: code {at} is {arguments.shown(texts[at])} in {group.name}, "
+                        f"{arguments.shown(known[at])} in {of}: members of a sequence have the same codes"
+                    )
+                longest[name] = (texts, group.name) if len(texts) > len(known) else (known, of)
+        return {name: texts for name, (texts, _) in longest.items()}
 
     def _find_runs(self) -> None:
         self._edges: list[Array] = []
@@ -190,6 +211,11 @@ class Windows(Sequence[Any]):
         """Names of what a window has; () where a window is one array."""
         return () if self._alone else tuple(self._fields)
 
+    @property
+    def categories(self) -> dict[str, list[str]]:
+        """Of each text column, whose windows are codes: the texts, in the order of the codes."""
+        return {name: list(texts) for name, texts in self._texts.items()}
+
     def __len__(self) -> int:
         return self._length
 
@@ -211,6 +237,7 @@ class Windows(Sequence[Any]):
         for group in self._groups:
             group.refresh()
         longer = copy.copy(self)
+        longer._texts = longer._same_texts()
         longer._jumps, longer._seen = list(self._jumps), list(self._seen)
         longer._find_runs()
         return longer

@@ -276,7 +276,7 @@ def test_a_fill_is_kept_as_it_is() -> None:
     assert columns_of(frame, fill={"x": -1, "y": "b"})["x"].tolist() == [1 << 62, -1]
     small = pyarrow.table({"x": pyarrow.array([1, None], pyarrow.int16())})
     for fill in (1.5, 70_000):
-        with pytest.raises((ValueError, TypeError), match="fill is .*: column 'x' is int16"):
+        with pytest.raises((ValueError, TypeError), match=r"fill is .*: column 'x' is int16"):
             columns_of(small, fill=fill)
     with pytest.raises(ValueError, match="column 'y' has a null in row 1"):
         columns_of(big, fill={"x": 1})

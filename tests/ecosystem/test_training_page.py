@@ -20,7 +20,7 @@ def test_code_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     book = random.random((ROWS, 50, 3)).astype(np.float32)
     time = np.cumsum(random.integers(1, 100, ROWS)).astype("M8[ms]")
     with cdd.dataset.open("btc", "w") as w:
-        w.append(time=time, ob=book, mid=book[:, 24, 0])
+        w.append(time=time, ob=book, mid=book[:, 24, 0], side=["sell", "buy"] * (ROWS // 2))
     model = torch.nn.Linear(1, 1)
     seen: list[Any] = []
 
@@ -31,10 +31,12 @@ def test_code_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         seen.append(ob)
 
     names: dict[str, Any] = {"model": model, "step": step, "augment": lambda window: window["mid"]}
+    names["paths"] = ["btc", "btc"]
     for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL):
         if "lightning" not in block:  # which test_lightning.py runs
             exec(block, names)
     assert len(seen) == 3 * 2
+    assert names["coded"][0]["side"].tolist() == [1, 0] * 32
     assert sorted(torch.load("model.pt")) == ["loader", "model"]
     assert next(iter(names["loader"])).shape == (256, 64)
     assert names["batch"]["ob"].shape == (256, 64, 50, 3)
