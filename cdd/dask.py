@@ -34,7 +34,7 @@ except ModuleNotFoundError as error:
 def from_cdd(source: Any, *, column: str | None = None, block_bytes: int = 64 << 20, meta: Any = None) -> Any:
     """A dask.array.Array of the rows of a store, or of a column of a dataset, that are there now.
 
-    source       a path, a Reader or a Column; with `column` the path of a dataset
+    source       a path, a Reader or a Column; with `column` the path of a dataset. Texts are a TypeError
     block_bytes  raw bytes of a block, about. Blocks of a store end where its chunks do
     meta         as of dask.array.from_array
 
@@ -88,6 +88,11 @@ def _rows_of(source: Any, column: str | None) -> tuple[Any, Any]:
         if not isinstance(found, Column):
             raise TypeError(f"{column!r} of {source} is no column")
     elif isinstance(source, str | os.PathLike):
+        if os.path.isdir(source):
+            with open_dataset(source) as ds:
+                raise ValueError(
+                    f"{os.fspath(source)} is a dataset: column= is one of {', '.join(ds.columns)}"
+                )
         found = opened = Reader(source)
     else:
         raise TypeError(f"a path, a Reader or a Column, not {arguments.shown(source)}")

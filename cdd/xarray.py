@@ -65,7 +65,7 @@ class CddBackend(BackendEntrypoint):
 
     description = "cdd stores and datasets"
     open_dataset_parameters = (
-        "filename_or_obj", "drop_variables", "time", "name", "group", "as_of", "dims", "block_bytes",
+        "filename_or_obj", "drop_variables", "time", "name", "group", "as_of", "dims", "block_bytes", "slack",
     )  # fmt: skip
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
@@ -94,9 +94,11 @@ class CddBackend(BackendEntrypoint):
         as_of: Any = None,
         dims: Sequence[str] | None = None,
         block_bytes: int = _BLOCK_BYTES,
+        slack: int = 0,
     ) -> xr.Dataset:
         """See cdd.xarray.open_dataset."""
         arguments.size("block_bytes", block_bytes, 1, 1 << 50)
+        arguments.size("slack", slack, 0, (1 << 63) - 1)
         dropped = {drop_variables} if isinstance(drop_variables, str) else set(drop_variables or ())
         source = filename_or_obj
         if isinstance(source, str | os.PathLike):
@@ -111,7 +113,7 @@ class CddBackend(BackendEntrypoint):
         elif isinstance(source, Reader):
             if group is not None:
                 raise TypeError("group= goes with a dataset: it names a table")
-            made = _of_store(source, time, name, dims, dropped, block_bytes)
+            made = _of_store(source, time, slack, name, dims, dropped, block_bytes)
         else:
             raise TypeError(f"a path, a Reader or a Dataset, not {shown(source)}")
         made.set_close(source.close)
@@ -124,7 +126,9 @@ def open_dataset(source: Any, **options: Any) -> xr.Dataset:
 
     source       a path or a Reader of a store, a path or a Dataset of a dataset
     time         of a store: times of its rows, a path, a Reader or an array of one dimension, which become
-                 the index; they are read whole. Of rows and times there are as many as the shorter one has
+                 the index; they are read whole
+    slack        by how many the times may be more or fewer than the rows, 0 by default; the fewer count. A
+                 writer of both may be one append ahead
     name         of the variable of a store; by default the file's name without its ending
     dims         of a store: names of all dimensions; by default time (row without times), level, feature
     group        the name of a table of a dataset, by default its own
@@ -145,6 +149,7 @@ def open_dataset(source: Any, **options: Any) -> xr.Dataset:
 def _of_store(
     reader: Reader,
     time: Any,
+    slack: int,
     name: str | None,
     dims: Sequence[str] | None,
     dropped: set[str],
@@ -160,6 +165,11 @@ def _of_store(
     if time is not None:
         times = _times(time)
         rows = min(len(times), len(reader))
+        if max(len(times), len(reader)) - rows > slack:
+            raise ValueError(
+                f"time has {len(times)} rows, {name} {len(reader)}: are they of the same? slack= says how many "
+                "they may differ by"
+            )
         variable = variable[:rows]
         coords[names[0]] = (names[0], times[:rows])
     coords |= _features(reader.shape, names, reader.attrs)

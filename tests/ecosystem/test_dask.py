@@ -297,3 +297,22 @@ def test_wrong_arguments(path: Path, tmp_path: Path) -> None:
     ):
         with pytest.raises(kind, match=words):
             call()
+
+
+def test_a_dataset_without_column_names_its_columns(tmp_path: Path) -> None:
+    with cdd.dataset.open(tmp_path / "set", "w") as w:
+        w.append(a=np.arange(4), side=["x"] * 4)
+    with pytest.raises(ValueError, match=r"set is a dataset: column= is one of a, side"):
+        cdd.dask.from_cdd(tmp_path / "set")
+    with pytest.raises(TypeError, match="column 'side' holds texts"):
+        cdd.dask.from_cdd(tmp_path / "set", column="side")
+
+
+def test_a_store_can_be_made_anew_of_itself(tmp_path: Path) -> None:
+    path, rows = tmp_path / "own.cdd", np.arange(5000.0).reshape(1000, 5)
+    cdd.save(path, rows)
+    x = cdd.dask.from_cdd(path, block_bytes=4000)
+    cdd.dask.to_cdd(x[::-1] * 2, path)
+    assert np.array_equal(cdd.load(path), rows[::-1] * 2)
+    with pytest.raises(cdd.FormatError):
+        x.sum().compute()

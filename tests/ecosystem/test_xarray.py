@@ -193,12 +193,14 @@ def test_variables_can_be_pickled(path: Path, folder: Path) -> None:
 
 
 def test_times_that_are_fewer_or_more(path: Path) -> None:
-    for times in (TIME[:100], cdd.open(path.with_name("time.cdd"))):
-        with cdd.xarray.open_dataset(path, time=times) as found:
+    for times in (TIME[:2990], np.append(TIME, TIME[-5:]), cdd.open(path.with_name("time.cdd"))):
+        with cdd.xarray.open_dataset(path, time=times, slack=10) as found:
             assert found.sizes["time"] == min(3000, len(times))
-    cdd.save(path, BOOK[:50])
-    with cdd.xarray.open_dataset(path, time=TIME) as found:
-        assert found.sizes["time"] == 50
+    for times in (TIME[:2999], np.append(TIME, TIME[-1:])):
+        with pytest.raises(ValueError, match=rf"time has {len(times)} rows, book 3000: .*slack="):
+            cdd.xarray.open_dataset(path, time=times)
+    with pytest.raises(ValueError, match="time has 2989 rows"):
+        xr.open_dataset(path, engine=ENGINE, time=TIME[:2989], slack=10)
 
 
 def test_wrong_arguments(path: Path, folder: Path) -> None:
