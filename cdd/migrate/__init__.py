@@ -10,10 +10,11 @@
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from cdd import arguments
 from cdd.arguments import shown
@@ -30,7 +31,10 @@ from cdd.migrate.finding import KINDS, Spec, check_given, folder_of_many, kind_o
 from cdd.migrate.many import Job
 from cdd.migrate.running import Done, How
 from cdd.migrate.targets import IntoDataset, Stores, free_bytes
+from cdd.migrate.workers import refuse_unguarded
 from cdd.progress import Progress
+
+T = TypeVar("T")
 
 __all__ = [
     "KINDS",
@@ -147,7 +151,7 @@ def migrate(
     if client is not None and not hasattr(client, "submit"):
         raise TypeError(f"client is one of dask.distributed, not {shown(client)}")
     if workers > 1:
-        running.refuse_unguarded()
+        refuse_unguarded()
     how = How(missing, slab_bytes, verify, 1, min_free)
     if delete_source and not verify:
         raise ValueError("delete_source=True needs verify=True: only what was compared is removed")
@@ -164,17 +168,18 @@ def migrate(
         root, inner = split(os.fsdecode(source), path)
         if delete_source and inner is not None:
             raise ValueError(f"delete_source=True is for all of a source: {inner!r} is a part of {root}")
-        jobs = _jobs(root, inner, to, into == "dataset", like, glob, dtype, row_shape, open_options)
+        bad: dict[str, str] = {}
+        jobs = _jobs(root, inner, to, into == "dataset", like, glob, dtype, row_shape, open_options, bad)
     except FileNotFoundError:
         gone = removing.removed_before(given, many.Journal(to), ()) if delete_source else []
         if not gone:
             raise
         return _report(gone, verify, len(gone), {})
     if dry_run:
-        return _looked_at(jobs)
-    if len(jobs) == 1 and not many.Journal.is_at(to):
+        return _looked_at(jobs, bad)
+    if len(jobs) == 1 and not bad and not many.Journal.is_at(to):
         return _run_one(jobs[0], root, to, how, workers, client, delete_source, progress)
-    return _run_many(jobs, root, to, how, workers, client, delete_source, progress)
+    return _run_many(jobs, bad, root, to, how, workers, client, delete_source, progress)
 
 
 def _one_open(
@@ -202,7 +207,9 @@ def _jobs(
     dtype: Any,
     row_shape: tuple[int, ...] | None,
     options: Mapping[str, Any],
+    bad: dict[str, str],
 ) -> list[Job]:
+    """What is to be migrated. Of many files those that cannot be opened go to `bad`, with the reason."""
     kind = None if glob is not None and root.is_dir() else kind_of(root, "auto" if root.is_dir() else like)
     if kind is not None:
         check_given(root, {kind}, inner, dtype, row_shape)
@@ -220,19 +227,34 @@ def _jobs(
     if to.suffix == ".cdd":
         raise ValueError(f"{root} is a folder of many: the target is a folder, too, not {to}")
     found = folder_of_many(root, to, glob, like)
-    kinds = [_kind_of_many(one, like) for one in found]
-    check_given(root, set(kinds), inner, dtype, row_shape)
-    groups = [specs_of(one, kind, inner, dtype, row_shape) for one, kind in zip(found, kinds, strict=True)]
+    kinds = {one: _tried(partial(_kind_of_many, one, like), one, bad, is_dataset) for one in found}
+    check_given(root, {kind for kind in kinds.values() if kind}, inner, dtype, row_shape)
+    groups = {}
+    for one, kind_of_it in kinds.items():
+        if kind_of_it is not None:
+            made = partial(specs_of, one, kind_of_it, inner, dtype, row_shape)
+            groups[one] = _tried(made, one, bad, is_dataset) or []
     if is_dataset:
-        flat = tuple(spec for group in groups for spec in group)
-        return [Job(str(root), to, flat, tuple(map(len, groups)), True, options)]
+        flat = tuple(spec for group in groups.values() for spec in group)
+        return [Job(str(root), to, flat, tuple(map(len, groups.values())), True, options)]
     jobs = []
-    for one, group in zip(found, groups, strict=True):
+    for one, group in groups.items():
         name = one.relative_to(root).as_posix()
         place = to / name.removesuffix(suffix_of(one)) if suffix_of(one) else to / name
         for spec in group:
             jobs.append(_single(spec, _place(place, spec), options))
     return _distinct(jobs)
+
+
+def _tried(work: Callable[[], T], one: Path, bad: dict[str, str], is_strict: bool) -> T | None:
+    """What looking at one file of many gives; None for one that goes to `bad`. A dataset is made of all."""
+    try:
+        return work()
+    except (OSError, ValueError, TypeError, ImportError) as error:
+        if is_strict:
+            raise
+        bad[str(one)] = f"{type(error).__name__}: {error}"
+        return None
 
 
 def _kind_of_many(path: Path, like: str) -> str:
@@ -263,18 +285,18 @@ def _distinct(jobs: list[Job]) -> list[Job]:
     return jobs
 
 
-def _looked_at(jobs: Sequence[Job]) -> Report:
+def _looked_at(jobs: Sequence[Job], bad: Mapping[str, str]) -> Report:
     rows = raw = 0
-    failed = {}
+    failed = dict(bad)
     for job in jobs:
         try:
             source = job.open()
         except (OSError, ValueError, TypeError) as error:
-            failed[job.name] = str(error)
+            failed[job.name] = f"{type(error).__name__}: {error}"
             continue
         rows, raw = rows + source.rows, raw + source.raw_bytes
         source.close()
-    return Report(len(jobs) - len(failed), rows, raw, 0, False, 0, failed)
+    return Report(len(jobs) - (len(failed) - len(bad)), rows, raw, 0, False, 0, failed)
 
 
 # ------------------------------------------------------------ doing it
@@ -305,6 +327,7 @@ def _run_one(
 
 def _run_many(
     jobs: list[Job],
+    bad: Mapping[str, str],
     root: Path,
     to: Path,
     how: How,
@@ -315,7 +338,7 @@ def _run_many(
 ) -> Report:
     journal = many.Journal(to)
     finished: list[Done] = []
-    failed: dict[str, str] = {}
+    failed = dict(bad)
     left = []
     resumed = 0
     removal = removing.Removal(jobs if delete_source else ())
@@ -332,7 +355,7 @@ def _run_many(
             else:
                 left.append(job)
         except (OSError, ValueError, TypeError) as error:
-            failed[job.name] = str(error)
+            failed[job.name] = f"{type(error).__name__}: {error}"
     total = _total(left) if progress else 0
     tell = _teller(progress, total)
     outcomes: Iterator[many.Outcome]

@@ -86,11 +86,15 @@ def suffix_of(path: Path) -> str:
     return "".join(path.suffixes[-2:]).lower() if last in (".gz", ".zst") else last
 
 
+def check_like(like: str) -> None:
+    if like not in (*KINDS, "auto"):
+        raise ValueError(f"like is {shown(like)}: {', '.join(KINDS)} are known, and auto")
+
+
 def kind_of(path: Path, like: str) -> str | None:
     """The format of a file or folder; None for a folder that is of none."""
+    check_like(like)
     if like != "auto":
-        if like not in KINDS:
-            raise ValueError(f"like is {shown(like)}: {', '.join(KINDS)} are known, and auto")
         return like
     if path.is_dir():
         return "zarr" if is_zarr(path) else None
@@ -137,6 +141,8 @@ _NAMES: dict[str, Callable[[Path], list[str]]] = {"zarr": zarr_names, "npz": npz
 def check_given(where: Path, kinds: Set[str], inner: str | None, dtype: Any, row_shape: Any) -> None:
     """ValueError for what is said of sources of which none has a use for it."""
     some = " or ".join(sorted(kinds))
+    if not kinds:
+        return  # none of many could be opened
     if "raw" not in kinds and (dtype is not None or row_shape is not None):
         raise ValueError(f"dtype= and row_shape= say what raw files hold: {where} is {some}")
     if inner is not None and kinds.isdisjoint((*_NAMES, "parquet", "feather", "csv")):
@@ -165,6 +171,7 @@ def specs_of(path: Path, kind: str, inner: str | None, dtype: Any, row_shape: An
 def folder_of_many(path: Path, target: Path, glob: str | None, like: str) -> list[Path]:
     """What of a folder is to be migrated, in order of their names: what `glob` says, or every zarr array or
     group and every file whose name tells its format; not what an earlier run wrote to a target in it."""
+    check_like(like)
     found = []
     target = target.resolve()
     if target == path.resolve():

@@ -8,21 +8,20 @@ import errno
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from cdd import _cdd
 from cdd.migrate import running
 from cdd.migrate.errors import SourceChangedError
 from cdd.migrate.finding import Spec
 from cdd.migrate.running import Done, How
 from cdd.migrate.source import Aligned, Chained, Source
 from cdd.migrate.targets import IntoDataset, Stores, Target
+from cdd.migrate.workers import Workers
 
 JOURNAL = "migrate.jsonl"
 
@@ -203,32 +202,34 @@ def in_turn(jobs: Sequence[Job], how: How, tell: running.Tell) -> Iterator[Outco
             yield job, error
 
 
-def in_processes(jobs: Sequence[Job], how: How, workers: int) -> Iterator[Outcome]:
-    """Each job in one of `workers` processes. When one of these is killed, so are the others: the jobs that
+def in_processes(jobs: Sequence[Job], how: How, count: int) -> Iterator[Outcome]:
+    """Each job in one of `count` processes. When one of these is killed, so are the others: the jobs that
     were under way are done again, each in a process of its own. One whose process is killed then, too, has
     WorkerDiedError as its outcome."""
+    workers = Workers()
     waiting = iter(jobs)
     while True:
         suspects: list[Job] = []
-        yield from _in_pool(waiting, how, workers, suspects)
+        yield from _in_pool(waiting, how, workers, count, suspects)
         if not suspects:
             return
+        workers.need_one(suspects[0].name)
         for job in suspects:
             again: list[Job] = []
-            yield from _in_pool(iter([job]), how, 1, again)
+            yield from _in_pool(iter([job]), how, workers, 1, again)
             if again:
-                yield job, running.died(job.name)
+                yield job, workers.died(job.name)
 
 
-def _in_pool(waiting: Iterator[Job], how: How, workers: int, suspects: list[Job]) -> Iterator[Outcome]:
-    """Until there are no more jobs, or a process is killed: then `suspects` gets those that were under way.
-    The processes share the cores: more threads than these would wait for one another."""
-    threads = max(1, _cdd.threads() // workers)
-    with ProcessPoolExecutor(workers, get_context("spawn"), _cdd.set_threads, (threads,)) as pool:
+def _in_pool(
+    waiting: Iterator[Job], how: How, workers: Workers, count: int, suspects: list[Job]
+) -> Iterator[Outcome]:
+    """Until there are no more jobs, or a process is killed: then `suspects` gets those that were under way."""
+    with workers.pool(count) as pool:
         under_way: dict[Future[Done], Job] = {}
         try:
             while True:
-                while not suspects and len(under_way) < 2 * workers:
+                while not suspects and len(under_way) < 2 * count:
                     job = next(waiting, None)
                     if job is None:
                         break

@@ -4,10 +4,9 @@ import contextlib
 import queue
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing import current_process, get_context
 from multiprocessing.shared_memory import SharedMemory
 from pathlib import Path
 from typing import Any
@@ -20,12 +19,12 @@ from cdd.migrate.errors import (
     MissingChunksError,
     NotTheSameError,
     SourceChangedError,
-    WorkerDiedError,
     reading,
 )
 from cdd.migrate.finding import Spec
 from cdd.migrate.source import ArraySource, Slab, Source
 from cdd.migrate.targets import Target, free_bytes, need_space
+from cdd.migrate.workers import Workers
 
 Tell = Callable[[int], object]  # of how many more raw bytes are done
 
@@ -201,7 +200,8 @@ def _by_processes(source: ArraySource, spec: Spec, start: int, how: How) -> Iter
     ranges = source.ranges(start, slab_bytes)
     free: list[SharedMemory] = []
     running: list[tuple[int, SharedMemory, Future[tuple[str, tuple[int, ...]]]]] = []
-    with ProcessPoolExecutor(how.readers, mp_context=get_context("spawn")) as pool:
+    workers = Workers()
+    with workers.pool(how.readers) as pool:
         try:
             while True:
                 while len(running) < how.readers + 1 and (next_range := next(ranges, None)) is not None:
@@ -223,28 +223,13 @@ def _by_processes(source: ArraySource, spec: Spec, start: int, how: How) -> Iter
                 free.append(memory)
                 yield begin, {name: rows}
         except BrokenProcessPool:
-            raise died(source.name) from None
+            raise workers.died(source.name) from None
         finally:
             _cdd.work_alone(False)
             pool.shutdown(cancel_futures=True)
             for memory in (*free, *(one for _, one, _ in running)):
                 memory.close()
                 memory.unlink()
-
-
-def refuse_unguarded() -> None:
-    """RuntimeError in a process of workers= that runs its parent's script, and would migrate as that does."""
-    if getattr(current_process(), "_inheriting", False):  # what multiprocessing itself asks, but later
-        raise RuntimeError('a script that uses workers= needs if __name__ == "__main__":')
-
-
-def died(name: str) -> WorkerDiedError:
-    """Of a source whose process was killed."""
-    return WorkerDiedError(
-        f"{name}: a process of workers= was killed, by the system for want of memory or by somebody. What "
-        "was written stays, and the same call goes on from there; fewer workers= or a smaller slab_bytes= "
-        'take less memory. If none ever ran: a script that uses workers= needs if __name__ == "__main__":'
-    )
 
 
 def no_progress(_: int) -> Any:

@@ -244,3 +244,37 @@ def test_a_bad_file_of_many_keeps_no_other_from_being_migrated(tmp_path: Path) -
     assert looked.sources == 1 and [Path(name).name for name in looked.failed] == ["bad.cdd"]
     report = migrate(folder, tmp_path / "t", glob="*.[nc]*", progress=lambda *_: None, **FREE)
     assert report.sources == 1 and "FormatError" in str(report)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_of_many_files_of_every_format_only_the_bad_ones_fail(workers: int, tmp_path: Path) -> None:
+    folder = tmp_path / "s"
+    folder.mkdir()
+    np.save(folder / "good.npy", np.arange(5))
+    np.savez(folder / "good.npz", x=np.arange(6))
+    for made, name in (
+        (an_empty_npy, "a.npy"), (no_npz, "a.npz"), (no_hdf5, "a.h5"), (no_json_of_zarr, "a.zarr"),
+        (a_cut_parquet, "a.parquet"), (no_feather, "a.feather"), (a_csv_with_a_short_row, "a.csv"),
+        (no_blosc2, "a.b2nd"), (no_store, "a.cdd"),
+    ):  # fmt: skip
+        (folder / name[2:]).mkdir()
+        made(folder / name[2:])
+        assert (folder / name[2:] / name).exists()
+    with h5py.File(folder / "none.h5", "w"):
+        pass
+    (folder / "old.cdd").write_bytes((0x0CDDBEEF).to_bytes(4, "little") + bytes(100))
+    bad = {"none.h5", "old.cdd", *(f"a.{path.name}" for path in folder.iterdir() if path.is_dir())}
+    assert len(bad) == 11
+    looked = migrate(folder, tmp_path / "t", dry_run=True, **FREE)
+    assert looked.sources == 2 and {Path(name).name for name in looked.failed} == bad
+    report = migrate(folder, tmp_path / "t", workers=workers, delete_source=True, **FREE)
+    assert report.sources == 2 and {Path(name).name for name in report.failed} == bad
+    assert all(name.endswith(Path(name).name) and name in why for name, why in report.failed.items())
+    assert "UnreadableError: " in report.failed[str(folder / "npz/a.npz")]
+    assert not list(folder.glob("good*")) and {path.name for path in folder.glob("*/a.*")} < bad
+    assert cdd.load(tmp_path / "t/good/x.cdd").tolist() == [0, 1, 2, 3, 4, 5]
+    for name in ("a.npz", "a.h5"):
+        with pytest.raises(UnreadableError, match=name):
+            migrate(folder, tmp_path / "d", into="dataset", glob=f"*/{name}", **FREE)
+    with pytest.raises(ValueError, match="like is 'what'"):
+        migrate(folder, tmp_path / "d", like="what", **FREE)
