@@ -10,11 +10,11 @@
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from cdd import arguments
 from cdd.arguments import shown
@@ -27,25 +27,49 @@ from cdd.migrate.errors import (
     UnreadableError,
     WorkerDiedError,
 )
-from cdd.migrate.finding import KINDS, Spec, check_given, folder_of_many, kind_of, specs_of, split, suffix_of
+from cdd.migrate.finding import KINDS, split
 from cdd.migrate.many import Job
+from cdd.migrate.planning import jobs_of
 from cdd.migrate.running import Done, How
 from cdd.migrate.targets import IntoDataset, Stores, free_bytes
 from cdd.migrate.workers import refuse_unguarded
 from cdd.progress import Progress
 
-T = TypeVar("T")
-
 __all__ = [
     "KINDS",
     "MissingChunksError",
     "NotTheSameError",
+    "Planned",
     "Report",
     "SourceChangedError",
     "UnreadableError",
     "WorkerDiedError",
     "migrate",
 ]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A source, its target, and what is there of it; as a str, a line for people.
+
+    rows, raw_bytes   of the source
+    rows_there        that the target has; None where there is none yet
+    is_done           whether an earlier call finished it, and the journal of the folder says so
+    """
+
+    source: str
+    target: str
+    rows: int
+    raw_bytes: int
+    rows_there: int | None
+    is_done: bool
+
+    def __str__(self) -> str:
+        state = "new" if self.rows_there is None else f"goes on after row {self.rows_there:,}"
+        if self.rows_there == self.rows:
+            state = "all rows are there, and are compared again"
+        state = "done" if self.is_done else state
+        return f"{self.source} -> {self.target}: {self.rows:,} rows, {self.raw_bytes:,} bytes: {state}"
 
 
 @dataclass(frozen=True)
@@ -58,6 +82,7 @@ class Report:
     verified      whether what was written was read back and compared
     resumed       sources that an earlier call had begun or done
     failed        {source: why} of those that were not migrated; nothing of them was removed
+    plan          with dry_run=True what the call would do; else None
     """
 
     sources: int = 0
@@ -67,8 +92,12 @@ class Report:
     verified: bool = True
     resumed: int = 0
     failed: Mapping[str, str] = field(default_factory=dict)
+    plan: tuple[Planned, ...] | None = None
 
     def __str__(self) -> str:
+        bad = [f"not migrated: {name}: {why}" for name, why in self.failed.items()]
+        if self.plan is not None:
+            return "\n".join([*map(str, self.plan), self._planned(), *bad])
         ratio = f", 1/{self.raw_bytes / self.stored_bytes:.1f}" if self.stored_bytes else ""
         checked = "verified bit for bit" if self.verified else "not verified"
         sources = f"{self.sources:,} source{'s' * (self.sources != 1)}"
@@ -76,7 +105,14 @@ class Report:
             f"{sources}, {self.rows:,} rows, {self.raw_bytes:,} bytes stored in "
             f"{self.stored_bytes:,}{ratio}, {checked}"
         )
-        return "\n".join([text, *(f"not migrated: {name}: {why}" for name, why in self.failed.items())])
+        return "\n".join([text, *bad])
+
+    def _planned(self) -> str:
+        left = sum(not planned.is_done for planned in self.plan or ())
+        return (
+            f"{self.sources:,} source{'s' * (self.sources != 1)}, {self.rows:,} rows, {self.raw_bytes:,} "
+            f"bytes: {left:,} to do, {self.sources - left:,} done before"
+        )
 
 
 def migrate(
@@ -169,14 +205,14 @@ def migrate(
         if delete_source and inner is not None:
             raise ValueError(f"delete_source=True is for all of a source: {inner!r} is a part of {root}")
         bad: dict[str, str] = {}
-        jobs = _jobs(root, inner, to, into == "dataset", like, glob, dtype, row_shape, open_options, bad)
+        jobs = jobs_of(root, inner, to, into == "dataset", like, glob, dtype, row_shape, open_options, bad)
     except FileNotFoundError:
         gone = removing.removed_before(given, many.Journal(to), ()) if delete_source else []
         if not gone:
             raise
         return _report(gone, verify, len(gone), {})
     if dry_run:
-        return _looked_at(jobs, bad)
+        return _looked_at(jobs, bad, many.Journal(to), missing)
     if len(jobs) == 1 and not bad and not many.Journal.is_at(to):
         return _run_one(jobs[0], root, to, how, workers, client, delete_source, progress)
     return _run_many(jobs, bad, root, to, how, workers, client, delete_source, progress)
@@ -190,113 +226,26 @@ def _one_open(
     if not is_dataset and to.suffix != ".cdd":
         raise ValueError(f"the store of an open array is named: {to} does not end with .cdd")
     target = IntoDataset(to, options) if is_dataset else Stores({"array": to}, options)
-    done = running.run(source, target, to.parent, how, _teller(progress, total), None)
+    done = running.run(source, target, to.parent, how, _Teller(progress, total), None)
     return _report([done], how.verify, 0, {})
 
 
-# ------------------------------------------------------------ what there is to do
-
-
-def _jobs(
-    root: Path,
-    inner: str | None,
-    to: Path,
-    is_dataset: bool,
-    like: str,
-    glob: str | None,
-    dtype: Any,
-    row_shape: tuple[int, ...] | None,
-    options: Mapping[str, Any],
-    bad: dict[str, str],
-) -> list[Job]:
-    """What is to be migrated. Of many files those that cannot be opened go to `bad`, with the reason."""
-    kind = None if glob is not None and root.is_dir() else kind_of(root, "auto" if root.is_dir() else like)
-    if kind is not None:
-        check_given(root, {kind}, inner, dtype, row_shape)
-        specs = specs_of(root, kind, inner, dtype, row_shape)
-        if is_dataset:
-            return [Job(str(root), to, tuple(specs), (len(specs),), True, options)]
-        if len(specs) == 1:
-            return [Job(specs[0].text, to, tuple(specs), (1,), False, options)]
-        if to.suffix == ".cdd":
-            raise ValueError(
-                f"{root} has {len(specs)} arrays, a store holds one: path= chooses it, a target without .cdd "
-                "gets a store for each"
-            )
-        return _distinct([_single(spec, to / many.file_name(spec.inner), options) for spec in specs])
-    if to.suffix == ".cdd":
-        raise ValueError(f"{root} is a folder of many: the target is a folder, too, not {to}")
-    found = folder_of_many(root, to, glob, like)
-    kinds = {one: _tried(partial(_kind_of_many, one, like), one, bad, is_dataset) for one in found}
-    check_given(root, {kind for kind in kinds.values() if kind}, inner, dtype, row_shape)
-    groups = {}
-    for one, kind_of_it in kinds.items():
-        if kind_of_it is not None:
-            made = partial(specs_of, one, kind_of_it, inner, dtype, row_shape)
-            groups[one] = _tried(made, one, bad, is_dataset) or []
-    if is_dataset:
-        flat = tuple(spec for group in groups.values() for spec in group)
-        return [Job(str(root), to, flat, tuple(map(len, groups.values())), True, options)]
-    jobs = []
-    for one, group in groups.items():
-        name = one.relative_to(root).as_posix()
-        place = to / name.removesuffix(suffix_of(one)) if suffix_of(one) else to / name
-        for spec in group:
-            jobs.append(_single(spec, _place(place, spec), options))
-    return _distinct(jobs)
-
-
-def _tried(work: Callable[[], T], one: Path, bad: dict[str, str], is_strict: bool) -> T | None:
-    """What looking at one file of many gives; None for one that goes to `bad`. A dataset is made of all."""
-    try:
-        return work()
-    except (OSError, ValueError, TypeError, ImportError) as error:
-        if is_strict:
-            raise
-        bad[str(one)] = f"{type(error).__name__}: {error}"
-        return None
-
-
-def _kind_of_many(path: Path, like: str) -> str:
-    kind = kind_of(path, "auto" if path.is_dir() else like)
-    assert kind is not None
-    return kind
-
-
-def _place(place: Path, spec: Spec) -> Path:
-    if spec.kind in ("parquet", "feather", "csv"):
-        return place  # a folder of columns
-    return place / many.file_name(spec.inner) if spec.inner else place.with_name(place.name + ".cdd")
-
-
-def _single(spec: Spec, target: Path, options: Mapping[str, Any]) -> Job:
-    return Job(spec.text, target, (spec,), (1,), False, options)
-
-
-def _distinct(jobs: list[Job]) -> list[Job]:
-    """The jobs. ValueError where two have one target."""
-    seen: dict[Path, Job] = {}
-    for job in jobs:
-        other = seen.setdefault(job.target, job)
-        if other is not job:
-            raise ValueError(
-                f"{other.name} and {job.name} would both become {job.target}: choose by glob= or path="
-            )
-    return jobs
-
-
-def _looked_at(jobs: Sequence[Job], bad: Mapping[str, str]) -> Report:
-    rows = raw = 0
+def _looked_at(jobs: Sequence[Job], bad: Mapping[str, str], journal: many.Journal, missing: str) -> Report:
     failed = dict(bad)
+    plan = []
     for job in jobs:
         try:
-            source = job.open()
-        except (OSError, ValueError, TypeError) as error:
+            is_done = journal.has(job)
+            with closing(job.open()) as source:
+                fingerprint = source.fingerprint()
+                running.refuse_missing(source, missing)
+                there = job.target_for(source).look(source, fingerprint)
+                plan.append(Planned(job.name, str(job.target), source.rows, source.raw_bytes, there, is_done))
+        except (OSError, ValueError, TypeError, ImportError) as error:
             failed[job.name] = f"{type(error).__name__}: {error}"
-            continue
-        rows, raw = rows + source.rows, raw + source.raw_bytes
-        source.close()
-    return Report(len(jobs) - (len(failed) - len(bad)), rows, raw, 0, False, 0, failed)
+    rows, raw = sum(one.rows for one in plan), sum(one.raw_bytes for one in plan)
+    begun = sum(one.is_done or bool(one.rows_there) for one in plan)
+    return Report(len(plan), rows, raw, 0, False, begun, failed, tuple(plan))
 
 
 # ------------------------------------------------------------ doing it
@@ -319,7 +268,7 @@ def _run_one(
             raise outcome
         done = outcome
     else:
-        done = many.do(job, how, _teller(progress, many.raw_bytes(job) if progress else 0))
+        done = many.do(job, how, _Teller(progress, many.raw_bytes(job) if progress else 0))
     if delete_source:
         removing.remove_all(root, to, job.roots, done)
     return _report([done], how.verify, int(done.resumed_at > 0), {})
@@ -357,7 +306,7 @@ def _run_many(
         except (OSError, ValueError, TypeError) as error:
             failed[job.name] = f"{type(error).__name__}: {error}"
     total = _total(left) if progress else 0
-    tell = _teller(progress, total)
+    tell = _Teller(progress, total)
     outcomes: Iterator[many.Outcome]
     in_turn = client is None and (workers == 1 or len(left) < 2)
     if in_turn:
@@ -368,7 +317,7 @@ def _run_many(
         outcomes = many.in_processes(left, how, workers)
     for job, outcome in outcomes:
         if isinstance(outcome, BaseException):
-            if many.is_full(outcome) or not isinstance(outcome, Exception):
+            if outcome is tell.error or many.is_full(outcome) or not isinstance(outcome, Exception):
                 raise outcome
             failed[job.name] = f"{type(outcome).__name__}: {outcome}"
             continue
@@ -391,16 +340,23 @@ def _total(jobs: Sequence[Job]) -> int:
     return total
 
 
-def _teller(progress: Progress | None, total: int) -> running.Tell:
-    done = 0
+class _Teller:
+    """Tells progress() of bytes. `error` is what that raised, which is no source's."""
 
-    def tell(more: int) -> None:
-        nonlocal done
-        done += more
-        if progress is not None:
-            progress(min(done, total), total)
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self._progress = progress
+        self._total = total
+        self._done = 0
+        self.error: Exception | None = None
 
-    return tell
+    def __call__(self, more: int) -> None:
+        self._done += more
+        if self._progress is not None:
+            try:
+                self._progress(min(self._done, self._total), self._total)
+            except Exception as error:
+                self.error = error
+                raise
 
 
 def _report(done: Sequence[Done], verified: bool, resumed: int, failed: Mapping[str, str]) -> Report:

@@ -5,9 +5,9 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def reading(name: str) -> Iterator[None]:
-    """What libraries raise meanwhile becomes UnreadableError, which says of what; what says it already, what
-    the system says, and a package that is missing stay as they are."""
+def reading(name: str, part: str = "") -> Iterator[None]:
+    """What libraries raise meanwhile becomes UnreadableError, which says of what, and of which part of it.
+    What says it already, what the system says, and a package that is missing stay as they are."""
     try:
         yield
     except Exception as error:
@@ -16,7 +16,8 @@ def reading(name: str) -> Iterator[None]:
         is_systems = isinstance(error, MemoryError | ImportError) or getattr(error, "errno", None) is not None
         if is_told or is_systems:
             raise
-        raise UnreadableError(f"{name} cannot be read: {type(error).__name__}: {error}") from error
+        place = f"{name}, {part}," if part else name
+        raise UnreadableError(f"{place} cannot be read: {type(error).__name__}: {error}") from error
 
 
 class SourceChangedError(ValueError):

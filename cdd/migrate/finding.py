@@ -21,10 +21,11 @@ from cdd.migrate.arrays import (
     hdf5_names,
     npz_names,
 )
-from cdd.migrate.errors import reading
+from cdd.migrate.errors import UnreadableError, reading
 from cdd.migrate.source import Source
 from cdd.migrate.tables import CsvSource, FeatherSource, ParquetSource
-from cdd.migrate.zarr_arrays import ZarrSource, is_zarr, raised, zarr_attrs, zarr_names
+from cdd.migrate.targets import is_made_of
+from cdd.migrate.zarr_arrays import ZarrSource, is_lost, is_zarr, raised, zarr_attrs, zarr_names
 
 _KINDS = {
     ".npy": "npy", ".npz": "npz", ".h5": "hdf5", ".hdf5": "hdf5", ".he5": "hdf5", ".nc": "hdf5",
@@ -96,6 +97,10 @@ def kind_of(path: Path, like: str) -> str | None:
     check_like(like)
     if like != "auto":
         return like
+    if is_lost(path):
+        raise UnreadableError(f"{path} is no zarr: it has no zarr.json, .zarray or .zgroup")
+    if is_dataset(path):
+        raise ValueError(f"{path} is a dataset: what is migrated are arrays and tables of other formats")
     if path.is_dir():
         return "zarr" if is_zarr(path) else None
     with path.open("rb") as file:
@@ -168,9 +173,18 @@ def specs_of(path: Path, kind: str, inner: str | None, dtype: Any, row_shape: An
     return [Spec(kind, path, name) for name in names]
 
 
+def is_dataset(path: Path) -> bool:
+    return (path / "meta" / "dataset.json").is_file()
+
+
+def _is_one(path: Path) -> bool:
+    """Whether a folder is one thing, and not a folder of many."""
+    return is_zarr(path) or is_dataset(path) or is_lost(path)
+
+
 def folder_of_many(path: Path, target: Path, glob: str | None, like: str) -> list[Path]:
     """What of a folder is to be migrated, in order of their names: what `glob` says, or every zarr array or
-    group and every file whose name tells its format; not what an earlier run wrote to a target in it."""
+    group and every file whose name tells its format; not what a migration of any of it wrote there."""
     check_like(like)
     found = []
     target = target.resolve()
@@ -180,10 +194,12 @@ def folder_of_many(path: Path, target: Path, glob: str | None, like: str) -> lis
         here = Path(at)
         folders[:] = [name for name in folders if not name.startswith(".")]
         folders[:] = [name for name in folders if (here / name).resolve() != target]
-        for name in [name for name in folders if is_zarr(here / name)]:
+        for name in [name for name in folders if _is_one(here / name)]:
             folders.remove(name)
-            found.append(here / name)
-        found += [here / name for name in files]
+            if not (is_dataset(here / name) and is_made_of(here / name, path)):
+                found.append(here / name)
+        made = {name for name in files if name.endswith(".cdd") and is_made_of(here / name, path)}
+        found += [here / name for name in files if name not in made]
     if glob is not None:
         wanted = set(path.glob(glob))
         found = [one for one in found if one in wanted]

@@ -15,11 +15,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from cdd.dataset.collecting.incoming import check_clock
 from cdd.migrate import running
 from cdd.migrate.errors import SourceChangedError
 from cdd.migrate.finding import Spec
 from cdd.migrate.running import Done, How
-from cdd.migrate.source import Aligned, Chained, Source
+from cdd.migrate.source import Aligned, Chained, Source, listed
 from cdd.migrate.targets import IntoDataset, Stores, Target
 from cdd.migrate.workers import Workers
 
@@ -38,6 +39,7 @@ class Job:
     groups: tuple[int, ...]
     is_dataset: bool
     options: Mapping[str, Any] = field(default_factory=dict)
+    is_chained: bool = False  # of one group, too: others may follow it
 
     @property
     def roots(self) -> tuple[Path, ...]:
@@ -50,7 +52,21 @@ class Job:
         for count in self.groups:
             groups.append(partial(self._open, self.specs[at : at + count]))
             at += count
-        return groups[0]() if len(groups) == 1 else Chained(self.name, groups)
+        clock = self._clock() if self.is_dataset else None
+        source = (
+            groups[0]() if len(groups) == 1 and not self.is_chained else Chained(self.name, groups, clock)
+        )
+        try:
+            if clock is not None:
+                _check_clock(source, clock)
+        except BaseException:
+            source.close()
+            raise
+        return source
+
+    def _clock(self) -> str | None:
+        clock = self.options.get("clock")
+        return clock.get("") if isinstance(clock, Mapping) else clock
 
     def _open(self, specs: tuple[Spec, ...]) -> Source:
         """Sources side by side."""
@@ -73,12 +89,22 @@ class Job:
         if self.target.suffix == ".cdd":
             if len(source.columns) > 1:
                 raise ValueError(
-                    f"{source.name} has {len(source.columns)} columns, {', '.join(source.columns)}: a store "
+                    f"{source.name} has {len(source.columns)} columns, {listed(source.columns)}: a store "
                     'holds one array. path="a,b" or "*" makes one of several; a target without .cdd gets a '
                     'store for each, into="dataset" a dataset'
                 )
             return Stores(dict.fromkeys(source.columns, self.target), self.options)
         return Stores({n: self.target / file_name(n) for n in source.columns}, self.options)
+
+
+def _check_clock(source: Source, clock: str) -> None:
+    kind = source.columns.get(clock)
+    if kind is None:
+        raise ValueError(f"clock is {clock!r}: {source.name} has the columns {listed(source.columns)}")
+    try:
+        check_clock("", clock, kind.dtype, len(kind.row_shape))
+    except ValueError as error:
+        raise ValueError(f"{source.name}: {error}") from None
 
 
 def file_name(name: str) -> str:
@@ -224,7 +250,7 @@ def in_processes(jobs: Sequence[Job], how: How, count: int) -> Iterator[Outcome]
 def _in_pool(
     waiting: Iterator[Job], how: How, workers: Workers, count: int, suspects: list[Job]
 ) -> Iterator[Outcome]:
-    """Until there are no more jobs, or a process is killed: then `suspects` gets those that were under way."""
+    """Until there are no more jobs, or a process is killed: `suspects` gets those that were under way."""
     with workers.pool(count) as pool:
         under_way: dict[Future[Done], Job] = {}
         try:

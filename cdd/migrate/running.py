@@ -55,7 +55,7 @@ def run(source: Source, target: Target, folder: Path, how: How, tell: Tell, spec
     """Migrates and verifies one source. `folder` is on the target's disk; `spec` is what other processes open
     the source by."""
     fingerprint = source.fingerprint()
-    _refuse_missing(source, how)
+    refuse_missing(source, how.missing)
     folder.mkdir(parents=True, exist_ok=True)
     least = free_bytes(how.min_free, folder)
     try:
@@ -70,7 +70,7 @@ def run(source: Source, target: Target, folder: Path, how: How, tell: Tell, spec
         if target.rows != source.rows:
             raise NotTheSameError(f"{source.name} has {source.rows:,} rows, {target.rows:,} were written")
         if how.verify:
-            _compare(source, target, how, spec, tell)
+            _compare(source, target, how, spec, tell, start)
         if source.fingerprint() != fingerprint:
             raise SourceChangedError(
                 f"{source.name} changed while it was migrated: what was written is of both"
@@ -80,8 +80,9 @@ def run(source: Source, target: Target, folder: Path, how: How, tell: Tell, spec
         target.let_go()
 
 
-def _refuse_missing(source: Source, how: How) -> None:
-    if how.missing == "fill":
+def refuse_missing(source: Source, missing: str) -> None:
+    """Raises MissingChunksError. The fingerprint was asked for."""
+    if missing == "fill":
         return
     lost = source.missing()
     if lost:
@@ -94,12 +95,19 @@ def _refuse_missing(source: Source, how: How) -> None:
         )
 
 
-def _compare(source: Source, target: Target, how: How, spec: Spec | None, tell: Tell) -> None:
+def _compare(source: Source, target: Target, how: How, spec: Spec | None, tell: Tell, start: int) -> None:
+    """Raises NotTheSameError; of rows before `start`, which an earlier call wrote, SourceChangedError."""
     for at, rows in _read_ahead(source, 0, how, spec):
         count = len(next(iter(rows.values())))
         written = target.read_back(at, at + count)
         for name, wanted in rows.items():
             found = first_difference(wanted, written[name])
+            if found is not None and at + found < start:
+                raise SourceChangedError(
+                    f"{source.name}, column {name!r}: row {at + found:,}, which an earlier call wrote, is "
+                    "another now: the target was begun from another source, or from this one before it "
+                    "changed"
+                )
             if found is not None:
                 raise NotTheSameError(
                     f"{source.name}, column {name!r}: row {at + found} was read back as other bytes"
@@ -184,7 +192,7 @@ def _fill(spec: Spec, start: int, stop: int, memory: str) -> tuple[str, tuple[in
         source = _opened[spec] = spec.open()
     assert isinstance(source, ArraySource)
     with reading(source.name):
-        rows = source.read(start, stop)
+        rows = source.read_named(start, stop)
     shared = SharedMemory(name=memory)
     try:
         np.ndarray(rows.shape, rows.dtype, shared.buf)[...] = rows

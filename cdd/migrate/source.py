@@ -7,7 +7,7 @@ slab that it gives and what its library needs to decode it.
 import hashlib
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -18,6 +18,9 @@ import numpy as np
 
 from cdd.arguments import shown
 from cdd.dtypes import Array, DType, code_of
+from cdd.migrate.errors import reading
+
+_FEW_BYTES = 1 << 20
 
 ONE = "values"  # the column of arrays that have other names
 
@@ -92,8 +95,25 @@ class Source(ABC):
         return []
 
     @abstractmethod
-    def slabs(self, start: int, slab_bytes: int) -> Iterator[Slab]:
+    def slabs(self, start: int, slab_bytes: int) -> Generator[Slab, None, None]:
         """All rows from `start` on, in order, about slab_bytes at a time."""
+
+    def ends(self, name: str) -> tuple[Any, Any]:
+        """The items of a column in the first and in the last row, of which there are some."""
+        with closing(self.slabs(0, _FEW_BYTES)) as slabs:
+            first = next(slabs)[1][name][0]
+        last = first
+        for _, rows in self.slabs(self.rows - 1, _FEW_BYTES):
+            last = rows[name][-1]
+        return first, last
+
+    def where(self, row: int) -> str:
+        """The file that a row is of, and its number there, for people."""
+        return f"{self.name}, row {row:,}"
+
+    def earlier(self) -> Mapping[str, int]:
+        """What fingerprint() would have been of fewer files, which others followed, and their rows."""
+        return {}
 
     def close(self) -> None:  # noqa: B027 (most hold none)
         """Lets go of files."""
@@ -126,10 +146,29 @@ class ArraySource(Source):
             yield start, stop
             start = stop
 
-    def slabs(self, start: int, slab_bytes: int) -> Iterator[Slab]:
+    def slabs(self, start: int, slab_bytes: int) -> Generator[Slab, None, None]:
         (name,) = self.columns
         for begin, end in self.ranges(start, slab_bytes):
-            yield begin, {name: self.read(begin, end)}
+            yield begin, {name: self.read_named(begin, end)}
+
+    def ends(self, name: str) -> tuple[Any, Any]:
+        return self.read_named(0, 1)[0], self.read_named(self.rows - 1, self.rows)[0]
+
+    def read_named(self, start: int, stop: int) -> Array:
+        """Rows [start, stop). UnreadableError names the chunk that cannot be read."""
+        try:
+            return self.read(start, stop)
+        except Exception:
+            step = self.chunk_rows if self.chunk_rows > 1 else max(1, (stop - start) // 100)
+            for begin in range(start - start % step, stop, step):
+                end = min(self.rows, begin + step)
+                with reading(self.name, self.part(begin, end)):
+                    self.read(begin, end)
+            raise  # all can be read one by one
+
+    def part(self, start: int, stop: int) -> str:
+        """The chunk of some rows, which cannot be read, for people."""
+        return f"rows {start:,} to {stop:,}"
 
 
 class _Several(Source):
@@ -142,6 +181,9 @@ class _Several(Source):
 
     def fingerprint(self) -> str:
         return digest([source.fingerprint() for source in self.sources])
+
+    def ends(self, name: str) -> tuple[Any, Any]:
+        return next(source for source in self.sources if name in source.columns).ends(name)
 
     def missing(self) -> list[str]:
         return [name for source in self.sources for name in source.missing()]
@@ -169,7 +211,7 @@ class Aligned(_Several):
             self.columns.update(source.columns)
         self.attrs = {key: value for source in sources for key, value in source.attrs.items()}
 
-    def slabs(self, start: int, slab_bytes: int) -> Iterator[Slab]:
+    def slabs(self, start: int, slab_bytes: int) -> Generator[Slab, None, None]:
         """Slabs of all together. The first source sets the pace."""
         share = [max(1, slab_bytes * source.row_bytes // max(1, self.row_bytes)) for source in self.sources]
         running = [source.slabs(start, part) for source, part in zip(self.sources, share, strict=True)]
@@ -189,13 +231,17 @@ class Aligned(_Several):
 
 class Chained(_Several):
     """The rows of several sources of the same columns, one after the other. Each is opened for what it is,
-    and again when its turn comes: there may be more of them than files can be open."""
+    and again when its turn comes: there may be more of them than files can be open. Times of `clock` do not
+    go back from one to the next."""
 
-    def __init__(self, name: str, openers: Sequence[Callable[[], Source]]) -> None:
+    def __init__(self, name: str, openers: Sequence[Callable[[], Source]], clock: str | None = None) -> None:
         sources = []
+        ends: list[tuple[Any, Any] | None] = []
         for opener in openers:
-            sources.append(opener())
-            sources[-1].close()
+            with closing(opener()) as source:
+                sources.append(source)
+                has_times = clock in source.columns and source.rows > 0
+                ends.append(source.ends(clock) if has_times and clock is not None else None)
         super().__init__(name, sources)
         self._openers = openers
         first = sources[0]
@@ -216,8 +262,40 @@ class Chained(_Several):
                         f"column {key!r} is {_text(its)} in {source.name}, and {_text(mine)} in {first.name}"
                     )
         self.rows = sum(source.rows for source in sources)
+        self._earlier: dict[str, int] = {}
+        last: tuple[Source, Any] | None = None
+        for source, both in zip(sources, ends, strict=True):
+            if both is not None:
+                if last is not None and both[0] < last[1]:
+                    raise ValueError(
+                        f"column {clock!r} goes back from {last[0].name}, which ends with {last[1]}, to "
+                        f"{source.name}, which begins with {both[0]}: files follow one another in order of "
+                        "their names. A dataset for each symbol is a call for each"
+                    )
+                last = source, both[1]
 
-    def slabs(self, start: int, slab_bytes: int) -> Iterator[Slab]:
+    def fingerprint(self) -> str:
+        """Made of the first one's, then of that and the second one's, and so on."""
+        text, rows = "", 0
+        self._earlier = {}
+        for source in self.sources:
+            if text:
+                self._earlier[text] = rows
+            text = digest([text, source.fingerprint()])
+            rows += source.rows
+        return text
+
+    def earlier(self) -> Mapping[str, int]:
+        return self._earlier
+
+    def where(self, row: int) -> str:
+        for source in self.sources:
+            if row < source.rows:
+                return source.where(row)
+            row -= source.rows
+        return self.name
+
+    def slabs(self, start: int, slab_bytes: int) -> Generator[Slab, None, None]:
         before = 0
         for source, opener in zip(self.sources, self._openers, strict=True):
             if start < before + source.rows:
@@ -247,6 +325,13 @@ def stamp(path: Path) -> tuple[int, int]:
     """Of a file: its size and the time of its last change."""
     status = path.stat()
     return status.st_size, status.st_mtime_ns
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names for people: the first ten."""
+    given = list(names)
+    more = f" and {len(given) - 10:,} more" if len(given) > 10 else ""
+    return ", ".join(given[:10]) + more
 
 
 def plain_attrs(attrs: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,14 +5,14 @@ lengths are refused, by the column's name: a store has no place for them.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cdd.dtypes import Array, DType
-from cdd.migrate.source import ColumnKind, Slab, Source, column_kind, digest, need, stamp
+from cdd.migrate.source import ColumnKind, Slab, Source, column_kind, digest, listed, need, stamp
 from cdd.packed.columns import Columns
 from cdd.packed.options import options_of
 from cdd.packed.reading import batches_of
@@ -55,7 +55,7 @@ class _Table(Source):
         wanted = self.inner.split(",")
         for name in wanted:
             if name not in there:
-                raise ValueError(f"{self.path} has no column {name!r}: it has {', '.join(there)}")
+                raise ValueError(f"{self.path} has no column {name!r}: it has {listed(there)}")
         return wanted
 
     def _joined(self, parts: dict[str, Array]) -> dict[str, Array]:
@@ -73,7 +73,7 @@ class _Table(Source):
     def batches(self, start: int, rows: int) -> Iterator[tuple[int, dict[str, Array]]]:
         """Rows from `start` or some before on, about `rows` at a time."""
 
-    def slabs(self, start: int, slab_bytes: int) -> Iterator[Slab]:
+    def slabs(self, start: int, slab_bytes: int) -> Generator[Slab, None, None]:
         step = max(1, slab_bytes // max(1, self.row_bytes))
         for at, parts in self.batches(start, step):
             count = len(next(iter(parts.values())))
@@ -253,8 +253,9 @@ class CsvSource(_Table):
     def __init__(self, path: Path, inner: str) -> None:
         super().__init__(path, inner)
         self.rows = 0
+        self._ends: dict[str, tuple[Any, Any]] = {}
         kinds: dict[str, ColumnKind] = {}
-        first = None
+        first = last = None
         self._types: Any = None
         for columns in self._columns(1 << 20):
             if first is None:
@@ -266,7 +267,8 @@ class CsvSource(_Table):
                         f"{self.rows + len(columns):,}: cdd.csv.store has null= for them"
                     )
             self.rows += len(columns)
-        if first is None:
+            last = columns
+        if first is None or last is None:
             raise ValueError(f"{path} has no rows")
         self._types = first.types
         for name in self.wanted:
@@ -275,8 +277,12 @@ class CsvSource(_Table):
                     f"{path}, column {name!r} holds texts: cdd.csv.store puts them into a dataset"
                 )
             values = first.column(name).values
+            self._ends[name] = values[0], last.column(name).values[-1]
             kinds[name] = column_kind(f"{path}, column {name!r}", values.dtype, (0,), {})
         self._are(kinds)
+
+    def ends(self, name: str) -> tuple[Any, Any]:
+        return self._ends[name]
 
     def _columns(self, rows: int) -> Iterator[Columns]:
         return batches_of(self.path, self._types, options_of({}), True, rows)

@@ -19,11 +19,12 @@ from cdd import dataset
 from cdd.arguments import shown
 from cdd.dtypes import Array
 from cdd.migrate.errors import SourceChangedError
-from cdd.migrate.source import Source
+from cdd.migrate.source import Source, listed
 from cdd.store.reader import Reader
 from cdd.store.writer import Writer
 
 MARK = "cdd.migrate"  # the attribute that holds the source's fingerprint
+OF = "cdd.migrate.of"  # the one that holds the way to the source, from the target's folder
 _PATIENCE_S = 60.0  # a killed worker's lock may outlive it for a moment
 
 T = TypeVar("T")
@@ -49,6 +50,11 @@ class Target(ABC):
     """Rows that are being written. Used by one thread."""
 
     rows = 0
+
+    @abstractmethod
+    def look(self, source: Source, fingerprint: str) -> int | None:
+        """The rows that are there of a source, whose fingerprint was asked for; None where there is no target
+        yet. Nothing is made or changed. Raises what open() does."""
 
     @abstractmethod
     def open(self, source: Source, fingerprint: str) -> None:
@@ -87,15 +93,43 @@ def _patient(open_it: Callable[[], T]) -> T:
             time.sleep(0.1)
 
 
-def _check_mark(where: str, attrs: Mapping[str, Any], fingerprint: str) -> None:
+def _check_mark(where: str, attrs: Mapping[str, Any], source: Source, fingerprint: str) -> None:
     mark = attrs.get(MARK)
     if mark is None:
         raise FileExistsError(errno.EEXIST, "it is there, and no migration made it", where)
-    if mark != fingerprint:
+    if mark != fingerprint and mark not in source.earlier():
+        rest = ""
+        if source.earlier():
+            rest = ". Files may be added after those that it was begun from, in order of their names"
         raise SourceChangedError(
             f"{where} was begun from another source, or from this one before it changed: remove it to begin "
-            "anew, or migrate to another place"
+            f"anew, or migrate to another place{rest}"
         )
+
+
+def _marks(source: Source, fingerprint: str, folder: Path) -> dict[str, str]:
+    """The attributes of a target that say what it was made of."""
+    if not source.files:
+        return {MARK: fingerprint}
+    first = source.files[0].resolve()
+    try:
+        return {MARK: fingerprint, OF: Path(os.path.relpath(first, folder.resolve())).as_posix()}
+    except ValueError:  # on another drive
+        return {MARK: fingerprint, OF: first.as_posix()}
+
+
+def is_made_of(path: Path, root: Path) -> bool:
+    """Whether a store or a dataset was made of something in a folder."""
+    try:
+        if path.is_dir():
+            with dataset.open(path) as there:
+                way, folder = there.attrs.get(OF), path
+        else:
+            with Reader(path) as reader:
+                way, folder = reader.attrs.get(OF), path.parent
+    except (OSError, ValueError):
+        return False  # damaged: said when it is opened
+    return isinstance(way, str) and (folder.resolve() / way).resolve().is_relative_to(root.resolve())
 
 
 class Stores(Target):
@@ -107,14 +141,24 @@ class Stores(Target):
         self._writers: dict[str, Writer] = {}
         self._readers: dict[str, Reader] = {}
 
-    def open(self, source: Source, fingerprint: str) -> None:
-        for name, path in self._paths.items():
-            kind = source.columns[name]
-            attrs = {**source.attrs, **kind.attrs, MARK: fingerprint}
-            path.parent.mkdir(parents=True, exist_ok=True)
+    def look(self, source: Source, fingerprint: str) -> int | None:
+        rows: list[int | None] = []
+        for path in self._paths.values():
             if path.exists() and path.stat().st_size:
                 with Reader(path) as there:
-                    _check_mark(str(path), there.attrs, fingerprint)
+                    _check_mark(str(path), there.attrs, source, fingerprint)
+                    rows.append(len(there))
+            else:
+                rows.append(None)
+        known = [count for count in rows if count is not None]
+        return min(known) if len(known) == len(rows) else 0 if known else None
+
+    def open(self, source: Source, fingerprint: str) -> None:
+        self.look(source, fingerprint)
+        for name, path in self._paths.items():
+            kind = source.columns[name]
+            attrs = {**source.attrs, **kind.attrs, **_marks(source, fingerprint, path.parent)}
+            path.parent.mkdir(parents=True, exist_ok=True)
             options = {"dtype": kind.dtype, "row_shape": kind.row_shape, **self._options}
 
             def opened(path: Path = path, attrs: Any = attrs, options: Any = options) -> Writer:
@@ -163,14 +207,31 @@ class IntoDataset(Target):
         self._writer: dataset.DatasetWriter | None = None
         self._reader: dataset.Dataset | None = None
         self._source: Source | None = None
+        self._mark: str | None = None  # of the source that it was begun from
+
+    def look(self, source: Source, fingerprint: str) -> int | None:
+        self._mark = None
+        if not (self._path / "meta" / "dataset.json").exists():
+            return None
+        with dataset.open(self._path) as there:
+            if there.columns or MARK in there.attrs:
+                _check_mark(str(self._path), there.attrs, source, fingerprint)
+                self._mark = there.attrs[MARK]
+            if there.columns and set(there.columns) != set(source.columns):
+                raise SourceChangedError(
+                    f"{self._path} has the columns {listed(there.columns)}, its source has "
+                    f"{listed(source.columns)} now: remove it to begin anew, or migrate to another place"
+                )
+            return len(there)
 
     def open(self, source: Source, fingerprint: str) -> None:
         self._source = source
-        attrs = {**source.attrs, MARK: fingerprint}
-        if (self._path / "meta" / "dataset.json").exists():
-            with dataset.open(self._path) as there:
-                if there.columns or MARK in there.attrs:
-                    _check_mark(str(self._path), there.attrs, fingerprint)
+        marks = _marks(source, fingerprint, self._path)
+        attrs = {**source.attrs, **marks}
+        self.look(source, fingerprint)
+        if self._mark not in (None, fingerprint):  # before their rows: a call that is stopped goes on
+            with dataset.transaction(self._path, "files that came later") as t:
+                t.attrs.update(marks)
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._writer = _patient(lambda: dataset.open(self._path, "a", attrs=attrs, **self._options))
         self.rows = len(self._writer)
@@ -181,7 +242,12 @@ class IntoDataset(Target):
             raise ValueError(f"rows {self.rows} to {start} were left out")
         skip = self.rows - start
         if skip < len(next(iter(rows.values()))):
-            self._writer.append({name: part[skip:] for name, part in rows.items()})
+            try:
+                self._writer.append({name: part[skip:] for name, part in rows.items()})
+            except ValueError as error:
+                assert self._source is not None
+                error.args = (f"{error} (of {self._source.where(self.rows)} on)",)
+                raise
             self._writer.flush()  # which ends superchunks that are long enough
         self.rows = len(self._writer)
 

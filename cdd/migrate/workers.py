@@ -29,9 +29,9 @@ class Workers:
         if not self._began.is_set():
             return RuntimeError(f"{name}: no process of workers= could start: {_GUARD}")
         return WorkerDiedError(
-            f"{name}: a process of workers= was killed, by the system for want of memory or by somebody. What "
-            "was written stays, and the same call goes on from there; fewer workers= or a smaller slab_bytes= "
-            "take less memory"
+            f"{name}: a process of workers= was killed, by the system for want of memory or by somebody. "
+            "What was written stays, and the same call goes on from there; fewer workers= or a smaller "
+            "slab_bytes= take less memory"
         )
 
     def need_one(self, name: str) -> None:

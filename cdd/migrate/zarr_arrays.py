@@ -30,14 +30,32 @@ def is_zarr(path: Path) -> bool:
     return path.is_dir() and any((path / name).is_file() for name in _METADATA)
 
 
+def is_lost(path: Path) -> bool:
+    """Whether a folder is named as a zarr and has none in it."""
+    return (
+        path.suffix == ".zarr"
+        and path.is_dir()
+        and not any(not {*_METADATA}.isdisjoint(files) for _, _, files in os.walk(path, onerror=raised))
+    )
+
+
 def zarr_names(path: Path) -> list[str]:
     """Every array of a group, by its path in it; "" for an array that lies there itself."""
     if _kind(path) == "array":
         return [""]
-    folders = [
-        Path(at) for at, _, files in os.walk(path, onerror=raised) if not {*_METADATA}.isdisjoint(files)
-    ]
-    return sorted(folder.relative_to(path).as_posix() for folder in folders if _kind(folder) == "array")
+    found = []
+    for at, folders, files in os.walk(path, onerror=raised):
+        here = Path(at)
+        if {*_METADATA}.isdisjoint(files):
+            if any(not name.startswith(".") for name in files):  # left out, they would be lost
+                raise UnreadableError(
+                    f"{here} is in the zarr group {path} and has files, but no zarr.json, .zarray or .zgroup "
+                    "says what they are"
+                )
+        elif _kind(here) == "array":
+            found.append(here.relative_to(path).as_posix())
+            folders.clear()
+    return sorted(found)
 
 
 def _kind(folder: Path) -> str:
@@ -105,6 +123,23 @@ class ZarrSource(ArraySource):
         chunks = self._stamps()
         self._missing = [key for key, found in chunks.items() if found is None]
         return digest([stamps, list(chunks.values())])
+
+    def part(self, start: int, stop: int) -> str:
+        rest = itertools.product(
+            *(range(0, n, c) for n, c in zip(self._array.shape[1:], self._grid[1:], strict=True))
+        )
+        for place in rest:
+            try:
+                self._array[
+                    (
+                        slice(start, stop),
+                        *(slice(p, p + c) for p, c in zip(place, self._grid[1:], strict=True)),
+                    )
+                ]
+            except Exception:
+                at = tuple(p // c for p, c in zip((start, *place), self._grid, strict=True))
+                return f"chunk {self._array.metadata.encode_chunk_key(at)}"
+        return super().part(start, stop)
 
     def read(self, start: int, stop: int) -> Array:
         return np.asarray(self._array[start:stop])

@@ -35,9 +35,7 @@ def lives(pid: int) -> bool:
 @pytest.mark.skipif(sys.platform != "linux", reason="processes as Linux tells of them")
 @pytest.mark.parametrize("kind", ["many", "one"])
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_workers_end_with_the_process_that_began_them(
-    how: signal.Signals, kind: str, tmp_path: Path
-) -> None:
+def test_workers_end_with_the_process_that_began_them(how: signal.Signals, kind: str, tmp_path: Path) -> None:
     (tmp_path / "s").mkdir()
     for number in range(40):
         np.save(tmp_path / f"s/{number:02}.npy", np.random.default_rng(number).random((200_000, 8)))
@@ -46,7 +44,8 @@ def test_workers_end_with_the_process_that_began_them(
         if __name__ == "__main__":
             print("runs", flush=True)
             while True:
-                migrate("s" if {kind!r} == "many" else "s/00.npy", "t", workers=2, min_free=0, slab_bytes=1 << 16)
+                source = "s" if {kind!r} == "many" else "s/00.npy"
+                migrate(source, "t", workers=2, min_free=0, slab_bytes=1 << 16)
                 __import__("shutil").rmtree("t")
     """
     (tmp_path / "main.py").write_text(textwrap.dedent(code))
@@ -73,7 +72,8 @@ def test_a_script_without_a_guard_is_told_once_and_not_by_each_process(count: in
         np.save(tmp_path / f"s/{number}.npy", np.arange(1000))
     source = "s/0.npy" if count == 1 else "s"
     (tmp_path / "main.py").write_text(
-        f"from cdd.migrate import migrate\ntry:\n    migrate({source!r}, 't.cdd' if {count} == 1 else 't', workers=2, min_free=0)\n"
+        "from cdd.migrate import migrate\ntry:\n"
+        f"    migrate({source!r}, 't.cdd' if {count} == 1 else 't', workers=2, min_free=0)\n"
         "except ValueError:\n    print('handled')\n"
     )
     done = subprocess.run(

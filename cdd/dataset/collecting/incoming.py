@@ -10,7 +10,7 @@ import numpy.typing as npt
 from cdd import arguments
 from cdd.dataset.options import Options
 from cdd.dataset.protocol.errors import OrderError
-from cdd.dataset.protocol.state import ColumnState, TableState, path_of
+from cdd.dataset.protocol.state import ColumnState, TableState, path_of, shown_names
 from cdd.dtypes import Array, DType, array_of, code_of
 
 _CLOCKS = "iuM"
@@ -126,7 +126,7 @@ def clock_of(options: Options, name: str, given: dict[str, Array]) -> str | None
     if wanted not in given:
         if wanted == "time" or (name and not isinstance(options.clock, Mapping)):
             return None
-        raise ValueError(f"clock is {wanted!r}, and there is no column of that name: {', '.join(given)}")
+        raise ValueError(f"clock is {wanted!r}, and there is no column of that name: {shown_names(given)}")
     check_clock(name, wanted, given[wanted].dtype, given[wanted].ndim - 1)
     return wanted
 
