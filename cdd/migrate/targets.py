@@ -127,7 +127,7 @@ def is_made_of(path: Path, root: Path) -> bool:
         else:
             with Reader(path) as reader:
                 way, folder = reader.attrs.get(OF), path.parent
-    except (OSError, ValueError):
+    except Exception:
         return False  # damaged: said when it is opened
     return isinstance(way, str) and (folder.resolve() / way).resolve().is_relative_to(root.resolve())
 
@@ -214,14 +214,14 @@ class IntoDataset(Target):
         if not (self._path / "meta" / "dataset.json").exists():
             return None
         with dataset.open(self._path) as there:
-            if there.columns or MARK in there.attrs:
-                _check_mark(str(self._path), there.attrs, source, fingerprint)
-                self._mark = there.attrs[MARK]
-            if there.columns and set(there.columns) != set(source.columns):
+            if MARK in there.attrs and there.columns and set(there.columns) != set(source.columns):
                 raise SourceChangedError(
                     f"{self._path} has the columns {listed(there.columns)}, its source has "
                     f"{listed(source.columns)} now: remove it to begin anew, or migrate to another place"
                 )
+            if there.columns or MARK in there.attrs:
+                _check_mark(str(self._path), there.attrs, source, fingerprint)
+                self._mark = there.attrs[MARK]
             return len(there)
 
     def open(self, source: Source, fingerprint: str) -> None:
