@@ -17,7 +17,7 @@ from cdd.commands import csv_text, inputs
 from cdd.commands.dataset import is_dataset
 from cdd.commands.inputs import KINDS, Blocks, Layout
 from cdd.commands.pipes import Bytes, Pipe
-from cdd.commands.terminal import ArgumentError, Commands, Line, argument, seconds
+from cdd.commands.terminal import ArgumentError, Commands, Line, argument, seconds, shape_argument
 from cdd.commands.text_rows import Parsing
 
 APPEND = """Adds rows to a store, which is created where there is none.
@@ -63,7 +63,7 @@ def add_append(parser: argparse.ArgumentParser) -> None:
     )
     store.add_argument(
         "--shape",
-        type=argument(_shape),
+        type=argument(shape_argument),
         metavar="50,3",
         help="of a row; none for rows of one item (default: the input's, of text its columns)",
     )
@@ -100,19 +100,13 @@ def _dtype(text: str) -> np.dtype[Any]:
         raise ValueError(str(error)) from None
 
 
-def _shape(text: str) -> tuple[int, ...]:
-    if text in ("none", "()"):
-        return ()
-    sizes = tuple(int(size) for size in text.strip("()").split(",") if size)
-    if not sizes or min(sizes) < 1:
-        raise ValueError(f"a shape is 50,3 or none, not {text!r}")
-    return sizes
-
-
 def _attrs(text: str) -> dict[str, Any]:
-    found = json.loads(text)
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"attributes are a JSON object, not {text!r}: {error}") from None
     if not isinstance(found, dict):
-        raise ValueError("attributes are a JSON object")
+        raise ValueError(f"attributes are a JSON object, not {text!r}")
     return found
 
 
@@ -139,6 +133,8 @@ def append_rows(options: argparse.Namespace) -> int:
     try:
         if options.json:
             print(json.dumps({"file": options.file, "appended": added, "rows": rows}), flush=True)
+        elif not options.quiet and not Path(options.file).exists():
+            print(f"{options.file}: no rows came, so there is no store", flush=True)
         elif not options.quiet:
             print(f"{options.file}: {added:,} rows added, {rows:,} in all", flush=True)
     except OSError as error:  # the rows are stored, whoever does not hear of it
@@ -240,8 +236,9 @@ class _Appending:
         self._layout = Layout(native, block.shape[1:])
 
     def _take(self, block: Any) -> None:
-        if block is not None and len(block):
+        if block is not None:
             self._check("-", block)
+        if block is not None and len(block):
             writer = self._opened()
             writer.append(block)
             self.added += len(block)
@@ -256,6 +253,8 @@ class _Appending:
             names = ("profile", "codec", "zstd_level", "chunk_bytes", "chunk_rows", "durability")
             given = {name: getattr(self._options, name) for name in names}
             given = {name: value for name, value in given.items() if value is not None}
+            if self._is_new:  # what no store holds is refused before there is a file
+                given |= {"dtype": self._layout.dtype, "row_shape": self._layout.row_shape}
             if self._is_new and self._options.attrs is not None:
                 given["attrs"] = self._options.attrs
             mode: Any = "x" if self._options.create_only else "a"
@@ -265,9 +264,7 @@ class _Appending:
     def close(self) -> None:
         if self._writer is None and sys.exc_info()[0] is None:
             if self._is_new and self._layout.dtype is not None and self._layout.row_shape is not None:
-                self._writer = cdd.open(
-                    self._options.file, "a", dtype=self._layout.dtype, row_shape=self._layout.row_shape
-                )
+                self._opened()
             elif not self._is_new:
                 with cdd.open(self._options.file) as reader:
                     self.rows = len(reader)

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 import cdd
-from cdd.commands.sources import Picked, opened
-from cdd.commands.terminal import Commands, Line, complain, for_each, is_of_output
+from cdd.commands.sources import Picked, in_dataset, opened
+from cdd.commands.terminal import ArgumentError, Commands, Line, complain, for_each, is_of_output
 
 Array = npt.NDArray[Any]
 
@@ -48,6 +48,10 @@ def _chunks(options: argparse.Namespace) -> int:
 
 def _show_chunks(path: str, options: argparse.Namespace) -> bool:
     good = True
+    if in_dataset(path):
+        raise ArgumentError(
+            f"{path} is of a dataset, whose rows are in superchunks: python -m cdd info counts them"
+        )
     with cdd.open(path, mmap=False) as reader:
         if not options.json:
             print(f"{path}: {reader.nchunks:,} chunks")
@@ -217,7 +221,10 @@ def _compared(one: Any, other: Any, options: argparse.Namespace) -> dict[str, An
         line.show(done, rows, "rows")
     line.end()
     if first is not None:
-        what = f"{different:,} of {rows:,} rows, the first is {first[1]}"
+        which = f"{different:,} of {rows:,} rows"
+        if len(one) != len(other):
+            which = f"{len(one):,} and {len(other):,} rows, {different:,} of the {rows:,} that both have"
+        what = f"{which}, the first is {first[1]}"
         return {"same": False, "rows_different": different, "first_row": first[0], "what": what}
     if len(one) != len(other):
         what = f"{len(one):,} and {len(other):,} rows, those that both have are the same"

@@ -15,7 +15,15 @@ import cdd.csv
 import cdd.packed
 from cdd.commands import formats
 from cdd.commands.sources import Picked
-from cdd.commands.terminal import ArgumentError, Commands, add_threads, bytes_text, natural
+from cdd.commands.terminal import (
+    ArgumentError,
+    Commands,
+    add_threads,
+    argument,
+    bytes_text,
+    natural,
+    shape_argument,
+)
 from cdd.packed.exporting import text_into, write_all
 from cdd.packed.options import CsvOptions
 
@@ -54,7 +62,7 @@ def add(commands: Commands) -> None:
     head.add_argument("-n", type=natural, default=10, metavar="N", help="rows (default: 10)")
     rows.add_argument("rows", type=_range, metavar="A:B")
     store.add_argument("target", metavar="TARGET")
-    store.add_argument("--shape", type=_shape, metavar="50,3", help="of a row: all columns in one array")
+    store.add_argument("--shape", type=argument(shape_argument), metavar="50,3", help="of a row: one array")
     store.add_argument("--dtype", metavar="NAME", help="(default: float32 with --shape, else float64)")
     store.add_argument("--clock", metavar="COLUMN", help="of times, which orders the rows of a dataset")
     store.add_argument(
@@ -110,10 +118,6 @@ def _range(text: str) -> slice:
         return slice(int(begin) if begin else None, int(end) if end else None)
     except ValueError:
         raise argparse.ArgumentTypeError(f"rows are A:B, not {text!r}") from None
-
-
-def _shape(text: str) -> tuple[int, ...]:
-    return tuple(int(size) for size in text.split(","))
 
 
 def _character(text: str | None) -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import math
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,9 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 import cdd
+from cdd.commands.json_rows import json_rows
 from cdd.commands.pipes import Bytes
 from cdd.commands.terminal import ArgumentError
-from cdd.commands.text_rows import Parsing, csv_rows, json_rows
+from cdd.commands.text_rows import Parsing, csv_rows
 from cdd.packed.sources import opened as opened_text
 
 Array = npt.NDArray[Any]
@@ -133,13 +135,22 @@ def _transposed(source: Bytes, name: str, shape: tuple[int, ...], dtype: np.dtyp
 
 
 def _npz(name: str, array: str | None) -> Blocks:
-    with np.load(name, allow_pickle=False) as archive:
+    try:
+        opened = np.load(name, allow_pickle=False)
+    except (ValueError, zipfile.BadZipFile, EOFError):
+        raise cdd.FormatError(f"{name} is no npz file") from None
+    if not hasattr(opened, "files"):
+        raise cdd.FormatError(f"{name} is no npz file, it is a npy file: --as npy")
+    with opened as archive:
         names = archive.files
         if array is None and len(names) != 1:
             raise ArgumentError(f"{name} has several arrays: --array names one of {', '.join(names)}")
         if array is not None and array not in names:
             raise ArgumentError(f"{name} has no array {array!r}, it has {', '.join(names)}")
-        yield archive[array or names[0]]
+        try:
+            yield archive[array or names[0]]
+        except ValueError:
+            raise TypeError(f"{name} holds Python objects, which no store does") from None
 
 
 def _store(name: str) -> Blocks:

@@ -8,7 +8,15 @@ import time
 from dataclasses import asdict
 from typing import Any
 
-from cdd.commands.terminal import ArgumentError, Commands, bytes_text, complain, natural
+from cdd.commands.terminal import (
+    ArgumentError,
+    Commands,
+    argument,
+    bytes_text,
+    complain,
+    natural,
+    shape_argument,
+)
 
 _FULL = 3  # the exit status of a full disk
 
@@ -34,7 +42,7 @@ def add(commands: Commands) -> None:
         "--like", default="auto", metavar="FORMAT", help="the format, where no name tells it"
     )
     command.add_argument("--dtype", metavar="NAME", help="of raw files")
-    command.add_argument("--shape", metavar="50,3", help="of a row of raw files")
+    command.add_argument("--shape", type=argument(shape_argument), metavar="50,3", help="of a raw row")
     command.add_argument("--clock", metavar="COLUMN", help="of times, which orders the rows of a dataset")
     command.add_argument("--missing", choices=("refuse", "fill"), default="refuse", help="(default: refuse)")
     command.add_argument(
@@ -68,7 +76,7 @@ def _migrate(options: argparse.Namespace) -> int:
             path=options.path,
             glob=options.glob,
             dtype=options.dtype,
-            row_shape=None if options.shape is None else _shape(options.shape),
+            row_shape=options.shape,
             missing=options.missing,
             slab_bytes=options.slab_bytes,
             verify=not options.no_verify,
@@ -88,10 +96,6 @@ def _migrate(options: argparse.Namespace) -> int:
             bar.end()
     print(json.dumps(asdict(report)) if options.json else report)
     return 1 if report.failed else 0
-
-
-def _shape(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(",") if part)
 
 
 def _client(scheduler: str | None) -> Any:

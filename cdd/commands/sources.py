@@ -31,7 +31,7 @@ def opened(name: str) -> Iterator[Any]:
 
     Raises ArgumentError for a dataset without a column's name, and what opening them raises.
     """
-    found = _in_dataset(name)
+    found = in_dataset(name)
     if found is not None:
         from cdd import dataset
 
@@ -45,7 +45,7 @@ def opened(name: str) -> Iterator[Any]:
             yield reader
 
 
-def _in_dataset(name: str) -> tuple[str, str] | None:
+def in_dataset(name: str) -> tuple[str, str] | None:
     """(dataset, column) where the path leads into one and is no file in it."""
     path = Path(name)
     if path.is_file():
@@ -63,7 +63,7 @@ def check_output(output: str, overwrite: bool, reads: Sequence[str | None]) -> N
     for name in reads:
         if name is None or name == "-":
             continue
-        within = _in_dataset(name)
+        within = in_dataset(name)
         source = Path(os.path.realpath(within[0] if within is not None else name))
         is_same = place.exists() and source.exists() and place.samefile(source)
         if is_same or source in place.parents:

@@ -69,6 +69,16 @@ def seconds(text: str) -> float:
     return float(found[1]) * _SECONDS[found[2]]
 
 
+def shape_argument(text: str) -> tuple[int, ...]:
+    """50,3 as the shape of a row; () of none."""
+    if text in ("none", "()"):
+        return ()
+    sizes = text.strip("()").split(",")
+    if not all(size.strip().isdecimal() and int(size) > 0 for size in sizes):
+        raise ValueError(f"a shape is 50,3 or none, not {text!r}")
+    return tuple(map(int, sizes))
+
+
 class _Closed(io.RawIOBase):
     """A standard stream that the shell closed (>&-): using it is an error that names it."""
 
@@ -141,8 +151,6 @@ def for_each(files: list[str], work: Look, options: argparse.Namespace) -> int:
             if is_of_output(error):
                 raise
             complain(path, error)
-            if _repair_helps(error):
-                print(repair_hint(path), file=sys.stderr)
             good = False
     return 0 if good else 1
 
@@ -167,6 +175,8 @@ def complain(path: str, error: Exception) -> None:
     if isinstance(error, FileExistsError):  # it is the output that is in the way
         text = "is there already: --overwrite replaces it"
     print(text if path in text else f"{path}: {text}", file=sys.stderr)
+    if _repair_helps(error):
+        print(repair_hint(path), file=sys.stderr)
     tell_notes(error)
 
 

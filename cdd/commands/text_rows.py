@@ -1,11 +1,10 @@
-"""Rows of numbers out of CSV text and JSON lines, each number exactly as the store will hold it.
+"""Rows of numbers out of CSV text, each number exactly as the store will hold it.
 
 What is no number, or none that the dtype holds, is an error that names input, row, column and text.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -25,8 +24,8 @@ from cdd.packed.storing import as_floats, held, lost_in
 
 Array = npt.NDArray[Any]
 Blocks = Iterator[Array | None]
-_WINDOW_BYTES = 8 << 20
-_NAT = int(np.iinfo(np.int64).min)  # as a number
+WINDOW_BYTES = 8 << 20
+NAT = int(np.iinfo(np.int64).min)  # as a number
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ def csv_rows(
         found = source.some()
         if found:
             text += found
-            if len(text) < _WINDOW_BYTES:
+            if len(text) < WINDOW_BYTES:
                 continue
         last = found == b""  # None: of a pipe, whose rows are taken as they come
         if types is None:
@@ -100,8 +99,11 @@ def csv_rows(
                     options, names = _names(first, options, parsing.header, name)
                     types = wanted_types(_type_for(dtype), names) if names else None
         if types is not None:
-            with _named(name, names, options.columns):
+            before = where
+            with _named(name, names, options.columns, dtype):
                 made, rows, consumed, where = _parsed(text, options, types, last, where)
+                if not parsing.lossy and (dtype.kind == "f" or dtype.name == "bfloat16"):
+                    _check_whole(made, text, options, last, before, names, row, dtype, name)
             del text[:consumed]
             if rows:
                 yield _array(
@@ -110,11 +112,46 @@ def csv_rows(
                 row += rows
         if found is None:
             yield None
+    if row == int(parsing.header) and names:  # they say what rows there could be
+        yield np.empty((0, *_shape_for(len(names), shape, name)), dtype)
+
+
+def _check_whole(
+    made: Sequence[Any],
+    text: Any,
+    options: Options,
+    last: bool,
+    where: Any,
+    names: Sequence[str],
+    first: int,
+    dtype: np.dtype[Any],
+    name: str,
+) -> None:
+    """ValueError for a whole number that float64 does not hold: from 2**53 on those are some."""
+    for number, given in enumerate(made):
+        values = Column(given).values
+        large = np.flatnonzero(np.abs(values) >= 2**53)
+        if not len(large):
+            continue
+        as_text = ["float64"] * len(names)
+        as_text[number] = "text"
+        written = Column(_parsed(text, options, tuple(as_text), last, where)[0][number]).text
+        assert written is not None
+        for row in large.tolist():
+            if _is_whole(written[row]) and int(written[row]) != int(values[row]):
+                at = f"{name}, column {names[number]!r}: row {first + row}"
+                raise ValueError(f"{at}: {dtype} does not hold {written[row].strip()}: --lossy rounds it")
+
+
+def _is_whole(text: str) -> bool:
+    return text.strip().removeprefix("-").removeprefix("+").isdecimal()
 
 
 @contextmanager
-def _named(name: str, names: Sequence[str] = (), columns: Sequence[int] = ()) -> Iterator[None]:
-    """Errors of text say which input it is of, and the name of the column."""
+def _named(
+    name: str, names: Sequence[str] = (), columns: Sequence[int] = (), dtype: np.dtype[Any] | None = None
+) -> Iterator[None]:
+    """Errors of text say which input it is of, the name of the column and the dtype that was asked for."""
     try:
         yield
     except cdd.FormatError as error:
@@ -122,7 +159,10 @@ def _named(name: str, names: Sequence[str] = (), columns: Sequence[int] = ()) ->
         if number is not None and columns:
             number = columns.index(number) if number in columns else None
         column = f", column {names[number]!r}" if number is not None and number < len(names) else ""
-        error.args = (f"{name}{column}: {error}",)
+        text = str(error)
+        if dtype is not None and dtype.kind in "iu" and text.endswith(f" is no {_type_for(dtype)}"):
+            text = f"{text.removesuffix(_type_for(dtype))}{dtype}"
+        error.args = (f"{name}{column}: {text}",)
         raise
 
 
@@ -188,7 +228,7 @@ def _filled(
     if dtype.kind == "M":
         return np.where(column.valid, column.values, np.datetime64("NaT", "ns"))
     if dtype.kind == "m":
-        return np.where(column.valid, column.values, _NAT)
+        return np.where(column.valid, column.values, NAT)
     if parsing.null is None:
         row = first + int(np.argmin(column.valid))
         raise cdd.FormatError(
@@ -198,125 +238,3 @@ def _filled(
     if len(lost_in(null.reshape(1), column.values.dtype)):
         raise ValueError(f"{name}, column {column_name!r}: {dtype} does not hold --null {parsing.null:g}")
     return np.where(column.valid, column.values, null.astype(column.values.dtype))
-
-
-# ------------------------------------------------------------ JSON lines
-
-
-def json_rows(
-    source: Bytes, name: str, dtype: np.dtype[Any] | None, shape: tuple[int, ...] | None, parsing: Parsing
-) -> Blocks:
-    """Rows of JSON lines: each an array as the row's shape nests it, a number, or an object whose "values" is
-    one of them."""
-    dtype = dtype or np.dtype(np.float64)
-    text = b""
-    row, last = 0, False
-    while not last:
-        found = source.some()
-        if found:
-            text += found
-            if len(text) < _WINDOW_BYTES // 8:
-                continue
-        last = found == b""
-        end = len(text) if last else text.rfind(b"\n") + 1
-        lines = [line for line in text[:end].split(b"\n") if line and not line.isspace()]
-        text = text[end:]
-        if lines:
-            rows = _array_of_json(lines, row, dtype, shape, parsing, name)
-            shape = rows.shape[1:]
-            yield rows
-            row += len(rows)
-        if found is None:
-            yield None
-
-
-def _array_of_json(
-    lines: list[bytes],
-    first: int,
-    dtype: np.dtype[Any],
-    shape: tuple[int, ...] | None,
-    parsing: Parsing,
-    name: str,
-) -> Array:
-    try:
-        values = [
-            one["values"] if isinstance(one, dict) else one
-            for one in json.loads(b"[" + b",".join(lines) + b"]")
-        ]
-        if len(values) != len(lines):  # a line of "1, 2" would be two
-            raise ValueError
-        made = _numbers(values, dtype)
-    except (ValueError, TypeError, KeyError, OverflowError):
-        _say_what_is_wrong(lines, first, dtype, shape, name)
-        raise
-    if shape is not None and made.shape[1:] != shape:
-        raise ValueError(f"{name}: row {first} has the shape {made.shape[1:]}, not {shape}")
-    items, lost = as_items(made.reshape(-1), dtype, parsing.lossy)
-    if len(lost):
-        at = int(lost[0])
-        row, item = divmod(at, max(1, made[0].size))
-        raise ValueError(
-            f"{name}: row {first + row}, item {item}: {dtype} does not hold {made.reshape(-1)[at]}"
-        )
-    return items.reshape(made.shape)
-
-
-def _numbers(values: Any, dtype: np.dtype[Any]) -> Array:
-    """Python's numbers as an array, of 64 bits. Raises ValueError for text and null among them."""
-    if dtype.kind == "M":
-        return np.array(values, "datetime64[ns]")
-    if dtype.kind in "ium":
-        wide = np.array(values, object)
-        if dtype.kind == "m":  # null is NaT
-            wide[wide == None] = _NAT  # noqa: E711
-            values = wide.tolist()
-        wide = wide.reshape(-1)
-        if any(type(value) is not int for value in wide.tolist()):
-            raise ValueError("not all are whole numbers")
-        return np.array(values, np.uint64 if dtype.kind == "u" else np.int64)
-    made = np.array(values)
-    if made.dtype == object and all(type(value) in (int, float) for value in made.reshape(-1).tolist()):
-        made = made.astype(np.float64)  # whole numbers beyond 64 bits
-    allowed = "b" if dtype.kind == "b" else "iuf"
-    if made.size and made.dtype.kind not in allowed:
-        raise ValueError("not all are numbers")
-    return made if dtype.kind == "b" else made.astype(np.float64)
-
-
-def _say_what_is_wrong(
-    lines: list[bytes], first: int, dtype: np.dtype[Any], shape: tuple[int, ...] | None, name: str
-) -> None:
-    """FormatError for the first line that is no row."""
-    for row, line in enumerate(lines, first):
-        shown = line.decode(errors="backslashreplace")
-        shown = shown if len(shown) <= 60 else f"{shown[:60]} ..."
-        try:
-            one = json.loads(line)
-            one = one["values"] if isinstance(one, dict) else one
-        except (ValueError, KeyError) as error:
-            raise cdd.FormatError(
-                f"{name}: row {row} is no JSON array of numbers: {error}: {shown}"
-            ) from None
-        for item, value in enumerate(_flat(one)):
-            try:
-                _numbers([value], dtype)
-            except (ValueError, TypeError, OverflowError):
-                raise cdd.FormatError(
-                    f"{name}: row {row}, item {item}: {json.dumps(value)} is no {dtype}"
-                ) from None
-        try:
-            found = _numbers(one, dtype).shape
-        except (ValueError, TypeError):
-            found = None
-        if found is None or (shape is not None and found != shape):
-            wanted = f"of shape {shape}" if shape is not None else "with equally long parts"
-            raise cdd.FormatError(f"{name}: row {row} is no array {wanted}: {shown}")
-        shape = found
-
-
-def _flat(value: Any) -> Iterator[Any]:
-    if isinstance(value, list):
-        for part in value:
-            yield from _flat(part)
-    else:
-        yield value
