@@ -13,6 +13,7 @@ import os
 import pickle
 import threading
 from bisect import bisect_right
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -88,7 +89,7 @@ def _rows_of(source: Any, column: str | None) -> tuple[Any, Any]:
         if not isinstance(found, Column):
             raise TypeError(f"{column!r} of {source} is no column")
     elif isinstance(source, str | os.PathLike):
-        if os.path.isdir(source):
+        if Path(source).is_dir():
             with open_dataset(source) as ds:
                 raise ValueError(
                     f"{os.fspath(source)} is a dataset: column= is one of {', '.join(ds.columns)}"

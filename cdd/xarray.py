@@ -167,8 +167,8 @@ def _of_store(
         rows = min(len(times), len(reader))
         if max(len(times), len(reader)) - rows > slack:
             raise ValueError(
-                f"time has {len(times)} rows, {name} {len(reader)}: are they of the same? slack= says how many "
-                "they may differ by"
+                f"time has {len(times)} rows, {name} {len(reader)}: are they of the same? slack= says by how "
+                "many they may differ"
             )
         variable = variable[:rows]
         coords[names[0]] = (names[0], times[:rows])

@@ -23,19 +23,40 @@ def add(commands: Commands) -> None:
     record = commands.add("record", _record, text)
     record.epilog = (
         f"Channels for VIP accounts need a login: {', '.join(_LOGIN)} of the environment. "
-        "Exit status 0 also when it was interrupted or terminated: what came until then is kept."
+        "Exit status 0 also when it was interrupted or terminated: what came until then is kept. 1 where "
+        "there was no connection, or a symbol was refused."
     )
     record.add_argument("file", metavar="FOLDER")
     record.add_argument("symbols", nargs="+", metavar="SYMBOL", help="BTC-USDT, ETH-USDT-SWAP, ...")
-    record.add_argument("--channel", default="books", help="books5, bbo-tbt, ... (default: books)")
+    text = "books5, bbo-tbt, ... (default: books)"
+    record.add_argument("--channel", type=_channel, default="books", help=text)
     record.add_argument("--levels", type=int, default=25, metavar="N", help="a side (default: 25)")
-    record.add_argument("--every", metavar="TIME", help="at most one row in each: 100ms, 1s (default: all)")
+    text = "at most one row in each: 100ms, 1s (default: all)"
+    record.add_argument("--every", type=_span, metavar="TIME", help=text)
     record.add_argument("--roll", default="1D", metavar="TIME", help="after which files end (default: 1D)")
     text = "seconds of rows that a kill may cost (default: 1)"
     record.add_argument("--flush", type=float, default=1.0, metavar="S", help=text)
     record.add_argument("--seconds", type=float, metavar="S", help="stop after so long")
     record.add_argument("--url", metavar="URL", help="of the websocket (default: OKX's public one)")
     record.add_argument("--quiet", action="store_true", help="say nothing but errors")
+
+
+def _channel(text: str) -> str:
+    from cdd.feeds import CHANNELS
+
+    if text not in CHANNELS:
+        raise argparse.ArgumentTypeError(f"channel is one of {', '.join(CHANNELS)}, not {text!r}")
+    return text
+
+
+def _span(text: str) -> str:
+    from cdd.feeds.spans import nanoseconds
+
+    try:
+        nanoseconds("it", text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
 
 
 def _record(options: argparse.Namespace) -> int:
@@ -62,7 +83,9 @@ def _record(options: argparse.Namespace) -> int:
     report = asyncio.run(_until_told(options.file, options.symbols, given))
     if not options.quiet:
         print(report)
-    return 0 if not report.refused else 1
+    if not report.connections:
+        print(f"nothing was kept: {options.url or 'the exchange'} was never reached", file=sys.stderr)
+    return 1 if report.refused or not report.connections else 0
 
 
 async def _until_told(folder: str, symbols: list[str], given: dict[str, Any]) -> feeds.Report:

@@ -257,9 +257,8 @@ class Dataset(AwaitedDataset, Table):
     def __reduce__(self) -> tuple[Any, ...]:
         self._need_open()
         directory = self._session.directory
-        if not isinstance(directory, LocalDirectory):
-            raise TypeError(f"a dataset in {directory.name} cannot be pickled, one in a folder can")
-        return _reopen, (directory.path, self._id, self._home.shown, self._options)
+        place = directory.path if isinstance(directory, LocalDirectory) else directory
+        return _reopen, (place, self._id, self._home.shown, self._options)
 
 
 def files_limit() -> int:

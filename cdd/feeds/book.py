@@ -168,6 +168,7 @@ class Book:
     def _parsed(self, levels: Any) -> list[Parsed]:
         most, has_orders = self._most, self._has_orders
         parsed = []
+        level: Any = levels
         try:
             for level in levels:
                 price, size = float(level[0]), float(level[1])
@@ -177,8 +178,11 @@ class Book:
                 parsed.append((price, size, orders, level))
         except RejectedError:
             raise
-        except (TypeError, ValueError, IndexError, KeyError, OverflowError) as error:
-            raise RejectedError("level", f"{arguments.shown(levels)}: {error}") from None
+        except IndexError:
+            wanted = "[price, size, anything, orders]" if has_orders else "[price, size]"
+            raise RejectedError("level", f"{arguments.shown(level)} is too short for {wanted}") from None
+        except (TypeError, ValueError, KeyError, OverflowError) as error:
+            raise RejectedError("level", f"{arguments.shown(level)}: {error}") from None
         return parsed
 
     def _check(self, update: Update) -> None:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from cdd.arguments import shown
 from cdd.feeds.rejected import RejectedError
 
 Level = Sequence[Any]  # price, size, (anything), orders: texts or numbers; size 0 takes the price out
@@ -49,18 +50,23 @@ def okx(message: str | bytes | dict[str, Any]) -> list[Update]:
     """The updates of one message of OKX; none of those that are not about books, such as the answer to a
     subscription, or "pong".
 
-    Raises RejectedError for what is not JSON, for channels that are not known, and for missing fields.
+    Raises RejectedError for what is not JSON, for an event "error", for channels that are not known, and for
+    missing fields.
     """
     read: Any = message
     if not isinstance(message, dict):
         if message in ("pong", b"pong"):
             return []
+        if not isinstance(message, str | bytes | bytearray):
+            raise RejectedError("not JSON", f"text, bytes or a dict is expected, not {shown(message)}")
         try:
             read = json.loads(message)
         except (TypeError, ValueError, RecursionError) as error:
             raise RejectedError("not JSON", str(error)) from None
     try:
         if "event" in read:
+            if read["event"] == "error":
+                raise RejectedError("error", f"{shown(read.get('code'))} {shown(read.get('msg'))}")
             return []
         arg = read["arg"]
         channel = arg["channel"]

@@ -7,6 +7,7 @@ from collections import Counter
 REASONS = {
     "not JSON": "a message that json cannot read",
     "not a book": "a message without the fields of a book, or with another symbol's",
+    "error": "the exchange says that something is wrong, as with a subscription",
     "unknown channel": "a channel that nothing is known of",
     "level": "a price, size or number of orders that is no finite number, or is negative",
     "time": "a time before 1970, or more than a day after its receipt",

@@ -58,7 +58,8 @@ class Sink:
 
         symbol    the instrument; messages of another one are rejected
         levels, features, dtype  of the rows, as of Book
-        every     at most one row in each such time of the exchange ("100ms", "1s"): the last one
+        every     at most one row in each such time of the exchange: "100ms", "1s", or a number of seconds;
+                  the last one
         flush_s   so many seconds of rows may be lost when the process is killed
         memory_s  when the disk fails, or does not keep up, rows wait in memory so long; then put() raises
         roll      files end where the exchange's time passes a whole one; None: by size alone
@@ -269,8 +270,11 @@ class Sink:
 
 def sessions(of: dataset.Dataset) -> Array:
     """The numbers of the rows before which rows may be missing, in order, as int64: what Windows takes as
-    cut=, so that no window goes over a gap. The first row is one of them."""
+    cut=, so that no window goes over a gap. The first row is one of them. ValueError for a dataset that no
+    feed was kept in."""
     if "sessions" not in of.tables:
+        if len(of):
+            raise ValueError(f"{of!r} has no table 'sessions': no feed was kept in it")
         return np.empty(0, np.int64)
     found = of["sessions"]["row"][:]
     # Rows that a killed process did not write may have been named; what was named later holds.

@@ -52,8 +52,8 @@ def open(
 ) -> RemoteReader:
     """Opens a store in an object store for reading.
 
-    target, key     a URL (s3:, gs:, az:, http:, https:, file:, memory:) and maybe a key below
-                    it; or a store of obstore that is open, and the key in it
+    target, key     a URL (s3:, gs:, az:, http:, https:, file:) and maybe a key below it; or a store of
+                    obstore that is open, and the key in it. A URL memory: is another, empty store each time
     check, max_chunk_bytes    as of cdd.open
     cache_dir       a folder that keeps outlines; they are used only for the very object that they are of
     gap             bytes between two ranges that are fetched along to save a request. None: 4 KiB, and as
@@ -93,10 +93,11 @@ def publish(
 ) -> Published:
     """Puts a store's file into an object store, and its outline beside it, KEY.idx.
 
-    The file is read as it is: close its writer first. With `chunk_bytes` what is put has chunks of about so
-    many stored bytes: compact(chunk_bytes=) writes them into a temporary file first, with profile "dense",
-    and the file stays as it is. 2048 suits windows at random, 65536 long runs of rows. target, key and
-    store_options are those of open().
+    The file is read as it is: close its writer first, else the rows that wait in it are missing.
+
+    With `chunk_bytes` what is put has chunks of about so many stored bytes: compact(chunk_bytes=) writes them
+    into a temporary file first, with profile "dense", and the file stays as it is. 2048 suits windows at
+    random, 65536 long runs of rows. target, key and store_options are those of open().
 
     Raises FileExistsError for an object that is there, unless overwrite; ValueError for a file that changed
     meanwhile; what opening the file raises; OSError where requests fail for good. An object is there as a
@@ -104,6 +105,11 @@ def publish(
     """
     wire, name, _ = wire_of(target, key, 8, store_options)
     file = Path(path)
+    if file.is_dir():
+        raise ValueError(
+            f"{file} is a folder, publish() puts the file of one store: a dataset is written there by "
+            'cdd.dataset.open(cdd.remote.directory(URL), "w")'
+        )
     if chunk_bytes is None:
         return _publish(file, wire, name, outline, overwrite)
     before = _stamp(file)
@@ -146,10 +152,13 @@ def directory(target: Any, *, connections: int = 32, **store_options: Any) -> Ob
 
     target          the URL that the dataset's names begin with, or a store of obstore that is open
     store_options   as of open()
+
+    It can be pickled, and the datasets in it, where it was opened by a URL and no option may be a credential.
     """
     if not isinstance(target, str):
         check_store(target)
         if store_options:
             raise TypeError(f"{', '.join(store_options)}: of a store that is open nothing more is to be said")
         return ObjectDirectory(Wire(target, type(target).__name__.lower() + ":/", connections))
-    return ObjectDirectory(Wire(store_of(target, store_options), without_secrets(target), connections))
+    wire = Wire(store_of(target, store_options), without_secrets(target), connections)
+    return ObjectDirectory(wire, target, store_options)

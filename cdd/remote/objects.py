@@ -6,6 +6,7 @@ counts as held for a day.
 """
 
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,7 +16,7 @@ from cdd.dataset.protocol.directory import Directory, Held
 from cdd.remote import outline as outlines
 from cdd.remote.far import HEAD_BYTES, FarObject
 from cdd.remote.outline import SUFFIX, Outline
-from cdd.remote.wire import TRIES, Wire
+from cdd.remote.wire import TRIES, Wire, may_be_pickled, store_of, without_secrets
 
 _LEASE = timedelta(days=1)  # longer than what is put stays in no version
 
@@ -24,8 +25,12 @@ class ObjectDirectory(Directory):
     """Objects below one prefix of a store. Any number of threads may use it. cdd.remote.directory makes
     one."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(
+        self, wire: Wire, target: str | None = None, options: Mapping[str, Any] | None = None
+    ) -> None:
         self.wire = wire
+        self._target = target  # the URL, where it was one
+        self._options = dict(options or {})
         self._mutex = threading.Lock()
         self._sizes: dict[str, int] = {}  # of superchunks, which do not change
         self._listed: set[str] = set()
@@ -143,6 +148,19 @@ class ObjectDirectory(Directory):
 
     def __repr__(self) -> str:
         return f"<cdd.remote.ObjectDirectory {self.name!r}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._target is None or not may_be_pickled(self._target, self._options):
+            raise TypeError(
+                f"{self.name} was opened by a store that is open, or with options that may be credentials: "
+                "it is not pickled. One that is opened by a URL is, with credentials of the environment"
+            )
+        return _reopen, (self._target, self.wire.connections, self._options)
+
+
+def _reopen(target: str, connections: int, options: dict[str, Any]) -> ObjectDirectory:
+    wire = Wire(store_of(target, options), without_secrets(target), connections)
+    return ObjectDirectory(wire, target, options)
 
 
 class _Name:

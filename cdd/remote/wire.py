@@ -295,6 +295,9 @@ def check_store(target: Any) -> None:
 def store_of(url: str, options: Mapping[str, Any]) -> Any:
     """obstore's store for a URL."""
     given = dict(options)
+    # obstore panics at some of these, which no `except Exception` sees.
+    if misplaced := sorted(given.keys() & _OPEN_CLIENT_OPTIONS):
+        raise TypeError(f"{misplaced[0]}= goes into client_options={{{misplaced[0]!r}: ...}}")
     if not url.startswith(("memory:", "file:")):
         client = {**_CLIENT, **given.pop("client_options", {})}
         endpoints = [value for name, value in given.items() if "endpoint" in name and isinstance(value, str)]

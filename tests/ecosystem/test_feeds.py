@@ -3,6 +3,7 @@ recordings, with every kind of fault."""
 
 import copy
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -257,3 +258,48 @@ def test_a_reason_is_logged_at_once_and_then_once_a_minute(
             into.put("{")
     assert into.rejected == {"not JSON": 50}
     assert len([r for r in caplog.records if r.name == "cdd.feeds"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("message", "reason", "words"),
+    [
+        ({"event": "error", "code": "60012", "msg": "Invalid request"}, "error", "'60012' 'Invalid request'"),
+        (12, "not JSON", "text, bytes or a dict is expected, not 12"),
+        ([1], "not JSON", r"expected, not \[1\]"),
+    ],
+)
+def test_what_is_no_book_is_counted_and_said(
+    message: Any, reason: str, words: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(feeds.RejectedError, match=words):
+        feeds.okx(message)
+    with sink(tmp_path / "set") as into:
+        into.put({"event": "subscribe", "arg": {}})
+        into.put(message)
+    assert dict(into.rejected) == {reason: 1}
+    assert reason in feeds.REASONS
+    assert reason in caplog.text
+
+
+def test_a_short_level_is_shown_with_what_is_missing() -> None:
+    for features, level, wanted in (
+        (feeds.FEATURES, ["1", "2"], "orders"),
+        (("price", "size"), ["1"], "size"),
+    ):
+        book = feeds.Book(2, features)
+        update = feeds.Update("a", "books", "whole", 0, [level], [])
+        with pytest.raises(
+            feeds.RejectedError, match=rf"level: {re.escape(str(level))} is too short for .*{wanted}"
+        ):
+            book.apply(update)
+
+
+def test_sessions_of_what_no_feed_was_kept_in(tmp_path: Path) -> None:
+    with dataset.open(tmp_path / "set", "w") as w:
+        w.append(x=[1, 2])
+    with dataset.open(tmp_path / "set") as ds, pytest.raises(ValueError, match="no table 'sessions'"):
+        feeds.sessions(ds)
+    with sink(tmp_path / "new"):
+        pass
+    with dataset.open(tmp_path / "new") as ds:
+        assert feeds.sessions(ds).tolist() == []

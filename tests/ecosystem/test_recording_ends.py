@@ -255,3 +255,24 @@ def test_the_command_until_it_is_terminated(tmp_path: Path) -> None:
     assert code == 0, err
     assert f"{SYMBOL}: 30 rows, 1 sessions" in out
     check(tmp_path / SYMBOL, replay(messages))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (["--channel", "trades"], 2, "channel is one of books, "),
+        (["--every", "soon"], 2, 'is a time like "100ms"'),
+        (
+            ["--url", "ws://127.0.0.1:1", "--seconds", "0.3", "--quiet"],
+            1,
+            "ws://127.0.0.1:1 was never reached",
+        ),
+    ],
+)
+def test_the_command_says_that_nothing_was_kept(
+    arguments: list[str], status: int, words: str, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-P", "-m", "cdd", "record", str(tmp_path / "books"), "BTC-USDT", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == status
+    assert words in done.stderr

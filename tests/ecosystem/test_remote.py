@@ -341,3 +341,55 @@ def test_many_threads(server: FarServer, path: Path, book: np.ndarray) -> None:
             thread.join()
         assert not failed
         assert not far._far._parts, "what was read is not kept"
+
+
+# ------------------------------------------------------------ datasets, wrong arguments
+
+
+def _rows_in_worker(pickled: bytes) -> list[int]:
+    ds, column = pickle.loads(pickled)
+    assert column.text(0, 2) == ["b", "a"]
+    return [int(value) for value in ds["x"][:]]
+
+
+def test_datasets_by_url_go_to_spawned_workers(tmp_path: Path) -> None:
+    with cdd.dataset.open(tmp_path / "here", "w") as w:
+        w.append(x=np.arange(5), side=["b", "a", "b", "b", "c"])
+    folder = tmp_path / "far"
+    folder.mkdir()
+    place = cdd.remote.directory(folder.as_uri())
+    with cdd.dataset.open(tmp_path / "here") as here, cdd.dataset.open(place, "w") as there:
+        for a in range(0, len(here), 2):
+            b = min(a + 2, len(here))
+            columns = {name: here[name] for name in here.columns}
+            there.append({name: c.text(a, b) if c.is_text else c[a:b] for name, c in columns.items()})
+        there.commit()
+    with cdd.dataset.open(place) as ds:
+        pickled = pickle.dumps((ds, ds["side"]))
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            assert pool.apply(_rows_in_worker, (pickled,)) == [0, 1, 2, 3, 4]
+
+
+def test_datasets_of_open_stores_are_not_pickled() -> None:
+    import obstore.store
+
+    for target, options in (
+        (obstore.store.MemoryStore(), {}),
+        (
+            "s3://bucket/x",
+            {"aws_access_key_id": "a", "aws_secret_access_key": "geheim", "region": "us-east-1"},
+        ),
+    ):
+        with pytest.raises(TypeError, match="may be credentials") as caught:
+            pickle.dumps(cdd.remote.directory(target, **options))
+        assert "geheim" not in str(caught.value)
+    there = pickle.loads(pickle.dumps(cdd.remote.directory("s3://bucket/x", region="us-east-1")))
+    assert there.name == "s3://bucket/x"
+
+
+def test_options_in_the_wrong_place(tmp_path: Path) -> None:
+    for call in (cdd.remote.open, cdd.remote.directory):
+        with pytest.raises(TypeError, match="allow_http= goes into client_options="):
+            call("http://localhost:1/a/book.cdd", allow_http=True)
+    with pytest.raises(ValueError, match=r"is a folder, .*cdd.remote.directory\(URL\)"):
+        cdd.remote.publish(tmp_path, "s3://bucket/x", region="us-east-1")

@@ -10,7 +10,7 @@ import threading
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from cdd import _cdd
 
@@ -24,6 +24,9 @@ class Held(Protocol):
 
 class Directory(ABC):
     """A place for the files of a dataset. What is put is whole or not there, whatever happens."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError(f"what lies in {self.name} cannot be pickled, in a folder or at a URL it can")
 
     @abstractmethod
     def read(self, path: str) -> bytes:
