@@ -22,6 +22,7 @@ from cdd.commands.pipes import Bytes
 from cdd.commands.terminal import ArgumentError
 from cdd.commands.text_rows import Parsing, csv_rows
 from cdd.packed.sources import opened as opened_text
+from cdd.packed.storing import lost_in
 
 Array = npt.NDArray[Any]
 Blocks = Iterator[Array | None]
@@ -222,16 +223,38 @@ def _of_batch(
         raise ValueError(f"{name} has {len(columns)} columns, rows of {shape} have {math.prod(shape)} items")
     made = np.empty((rows, len(columns)), dtype)
     for number, column in enumerate(columns):
-        if column.valid is not None and not column.valid.all():
-            row = first + int(np.argmin(column.valid))
-            raise cdd.FormatError(f"{name}: row {row}, column {column.name!r} is null")
+        values = _without_null(name, column, first, dtype, parsing)
         with np.errstate(all="ignore"):
-            made[:, number] = column.values
-        same = made[:, number] == column.values
-        if column.values.dtype != dtype and not np.all(same | (column.values != column.values)):
-            row = int(np.argmin(same))
-            value = column.values[row]
-            raise ValueError(
-                f"{name}: row {first + row}, column {column.name!r}: {dtype} does not hold {value}"
-            )
+            made[:, number] = values
+        lost = _lost(values, made[:, number])
+        if len(lost) and not (parsing.lossy and dtype.kind == "f"):
+            row = int(lost[0])
+            hint = ": --lossy rounds it" if dtype.kind == "f" else ""
+            where = f"{name}: row {first + row}, column {column.name!r}"
+            raise ValueError(f"{where}: {dtype} does not hold {values[row]}{hint}")
     return made.reshape(rows, *shape)
+
+
+def _lost(values: Array, made: Array) -> Array:
+    """The places of items that another dtype does not hold."""
+    if values.dtype == made.dtype:
+        return np.empty(0, np.intp)
+    if values.dtype.kind in "iu" or made.dtype.kind in "iub":  # NumPy compares these as float64
+        return lost_in(values, made.dtype)
+    return np.flatnonzero((made != values) & (values == values))
+
+
+def _without_null(name: str, column: Any, first: int, dtype: np.dtype[Any], parsing: Parsing) -> Array:
+    values: Array = column.values
+    if column.valid is None or column.valid.all():
+        return values
+    if values.dtype.kind in "mM":
+        return np.where(column.valid, values, np.array("NaT", values.dtype))
+    row = first + int(np.argmin(column.valid))
+    if parsing.null is None:
+        hint = "--null NUMBER takes its place"
+        raise cdd.FormatError(f"{name}: row {row}, column {column.name!r} is null: {hint}")
+    if len(lost_in(np.array([parsing.null]), dtype)):
+        raise ArgumentError(f"{name}: {dtype} does not hold --null {parsing.null:g}")
+    wide = values if values.dtype.kind == "f" or dtype.kind in "iub" else values.astype(dtype)
+    return np.where(column.valid, wide, np.array(parsing.null).astype(wide.dtype))

@@ -73,7 +73,7 @@ class Pipe(Bytes):
         self._wait, self._idle = wait, idle
         self._is_closed = False
         self._came: queue.Queue[bytes | BaseException] = queue.Queue(8)
-        self._descriptor = sys.stdin.fileno()
+        self._descriptor = os.dup(sys.stdin.fileno())  # the thread's own: another file may get that number
         self.is_interrupted = False
         self._handler: Any = None
         with suppress(ValueError):  # only the main thread gets signals; nohup's child gets none
@@ -92,6 +92,12 @@ class Pipe(Bytes):
             self._handler = None
 
     def _listen(self) -> None:
+        try:
+            self._read_all()
+        finally:
+            os.close(self._descriptor)
+
+    def _read_all(self) -> None:
         found: bytes | BaseException = b" "
         while found and not isinstance(found, BaseException) and not self.is_interrupted:
             try:

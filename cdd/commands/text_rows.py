@@ -17,6 +17,7 @@ import numpy.typing as npt
 import cdd
 from cdd import _cdd
 from cdd.commands.pipes import Bytes
+from cdd.commands.terminal import ArgumentError
 from cdd.packed.columns import Column, wanted_types
 from cdd.packed.options import CsvOptions, Options, options_of
 from cdd.packed.reading import first_row_of, start
@@ -177,7 +178,10 @@ def _parsed(text: Any, options: Options, types: tuple[str, ...], last: bool, whe
 
 def _names(row: tuple[str, ...], options: Options, header: bool, name: str) -> tuple[Options, Sequence[str]]:
     if options.names:
-        options = options.numbered(row)
+        try:
+            options = options.numbered(row)
+        except KeyError as error:
+            raise ArgumentError(f"{name}: {error.args[0]}") from None
     numbered = tuple(map(str, range(len(row))))
     if header and row and row != numbered and all(map(_is_number, row)):
         raise ValueError(

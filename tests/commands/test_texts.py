@@ -90,6 +90,38 @@ def test_what_was_expected_is_said(path: Path, status: int, arguments: list[str]
     assert not path.exists()
 
 
+def test_columns_that_are_not_there(path: Path) -> None:
+    assert "'zz'" in fails(2, "append", path, "--columns", "zz", stdin=b"a\n4.5\n")
+    assert not path.exists()
+
+
+def test_arrow_is_held_or_refused(path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+
+    def stream(values: list[object], kind: object) -> bytes:
+        table = pa.table({"a": pa.array(values, kind)})
+        out = pa.BufferOutputStream()
+        with pa.ipc.new_stream(out, table.schema) as writer:
+            writer.write_table(table)
+        return out.getvalue().to_pybytes()
+
+    how = "append", path, "--as", "arrow", "--dtype"
+    told = fails(1, *how, "float64", stdin=stream([1, LARGE], pa.int64()))
+    assert "row 1, column 'a': float64 does not hold 9007199254740993: --lossy rounds it" in told
+    assert "int64 does not hold nan" in fails(1, *how, "int64", stdin=stream([1.0, np.nan], pa.float64()))
+    assert "int64 does not hold 18446744073709551615" in fails(
+        1, *how, "int64", stdin=stream([2**64 - 1], pa.uint64())
+    )
+    assert "row 1, column 'a' is null: --null" in fails(1, *how, "int8", stdin=stream([1, None], pa.int64()))
+    assert "does not hold --null 300" in fails(
+        2, *how, "int8", "--null", "300", stdin=stream([1, None], pa.int64())
+    )
+    assert not path.exists()
+    well(*how, "float64", "--lossy", stdin=stream([LARGE], pa.int64()))
+    well(*how, "float64", "--null", "nan", stdin=stream([3, None], pa.int64()))
+    assert np.array_equal(cdd.load(path), [2.0**53, 3, np.nan], equal_nan=True)
+
+
 def test_inputs_that_are_something_else(tmp_path: Path, path: Path) -> None:
     (tmp_path / "t.npz").write_bytes(b"hello")
     assert fails(1, "append", path, tmp_path / "t.npz").endswith("t.npz is no npz file\n")
