@@ -43,6 +43,20 @@ def add(commands: Commands) -> None:
     )
     command.add_argument("--dtype", metavar="NAME", help="of raw files")
     command.add_argument("--shape", type=argument(shape_argument), metavar="50,3", help="of a raw row")
+    command.add_argument(
+        "--join",
+        type=argument(_join),
+        action="append",
+        metavar="book=50,3",
+        help="columns book.0.0 and so on of a table are one",
+    )
+    command.add_argument(
+        "--times",
+        type=argument(_pair),
+        action="append",
+        metavar="time=ns",
+        help="int64 columns of that name are times since 1970",
+    )
     command.add_argument("--clock", metavar="COLUMN", help="of times, which orders the rows of a dataset")
     command.add_argument("--missing", choices=("refuse", "fill"), default="refuse", help="(default: refuse)")
     command.add_argument(
@@ -77,6 +91,8 @@ def _migrate(options: argparse.Namespace) -> int:
             glob=options.glob,
             dtype=options.dtype,
             row_shape=options.shape,
+            join=dict(options.join) if options.join else None,
+            times=dict(options.times) if options.times else None,
             missing=options.missing,
             slab_bytes=options.slab_bytes,
             verify=not options.no_verify,
@@ -96,6 +112,19 @@ def _migrate(options: argparse.Namespace) -> int:
             bar.end()
     print(json.dumps(asdict(report)) if options.json else report)
     return 1 if report.failed else 0
+
+
+def _pair(text: str) -> tuple[str, str]:
+    """NAME=VALUE."""
+    name, _, value = text.rpartition("=")
+    if not name or not value:
+        raise ValueError(f"NAME=VALUE is wanted, not {text}")
+    return name, value
+
+
+def _join(text: str) -> tuple[str, tuple[int, ...]]:
+    name, shape = _pair(text)
+    return name, shape_argument(shape)
 
 
 def _client(scheduler: str | None) -> Any:

@@ -12,7 +12,6 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,9 +26,10 @@ from cdd.migrate.errors import (
     UnreadableError,
     WorkerDiedError,
 )
-from cdd.migrate.finding import KINDS, split
+from cdd.migrate.finding import KINDS, Given, split
 from cdd.migrate.many import Job
 from cdd.migrate.planning import jobs_of
+from cdd.migrate.report import Planned, Report
 from cdd.migrate.running import Done, How
 from cdd.migrate.targets import IntoDataset, Stores, free_bytes
 from cdd.migrate.workers import refuse_unguarded
@@ -48,73 +48,6 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
-class Planned:
-    """A source, its target, and what is there of it; as a str, a line for people.
-
-    rows, raw_bytes   of the source
-    rows_there        that the target has; None where there is none yet
-    is_done           whether an earlier call finished it, and the journal of the folder says so
-    """
-
-    source: str
-    target: str
-    rows: int
-    raw_bytes: int
-    rows_there: int | None
-    is_done: bool
-
-    def __str__(self) -> str:
-        state = "new" if self.rows_there is None else f"goes on after row {self.rows_there:,}"
-        if self.rows_there == self.rows:
-            state = "all rows are there, and are compared again"
-        state = "done" if self.is_done else state
-        return f"{self.source} -> {self.target}: {self.rows:,} rows, {self.raw_bytes:,} bytes: {state}"
-
-
-@dataclass(frozen=True)
-class Report:
-    """What migrate() did; as a str, a text for people.
-
-    sources       that were migrated, by this call or before
-    rows          of all of them
-    raw_bytes, stored_bytes   before and after
-    verified      whether what was written was read back and compared
-    resumed       sources that an earlier call had begun or done
-    failed        {source: why} of those that were not migrated; nothing of them was removed
-    plan          with dry_run=True what the call would do; else None
-    """
-
-    sources: int = 0
-    rows: int = 0
-    raw_bytes: int = 0
-    stored_bytes: int = 0
-    verified: bool = True
-    resumed: int = 0
-    failed: Mapping[str, str] = field(default_factory=dict)
-    plan: tuple[Planned, ...] | None = None
-
-    def __str__(self) -> str:
-        bad = [f"not migrated: {name}: {why}" for name, why in self.failed.items()]
-        if self.plan is not None:
-            return "\n".join([*map(str, self.plan), self._planned(), *bad])
-        ratio = f", 1/{self.raw_bytes / self.stored_bytes:.1f}" if self.stored_bytes else ""
-        checked = "verified bit for bit" if self.verified else "not verified"
-        sources = f"{self.sources:,} source{'s' * (self.sources != 1)}"
-        text = (
-            f"{sources}, {self.rows:,} rows, {self.raw_bytes:,} bytes stored in "
-            f"{self.stored_bytes:,}{ratio}, {checked}"
-        )
-        return "\n".join([text, *bad])
-
-    def _planned(self) -> str:
-        left = sum(not planned.is_done for planned in self.plan or ())
-        return (
-            f"{self.sources:,} source{'s' * (self.sources != 1)}, {self.rows:,} rows, {self.raw_bytes:,} "
-            f"bytes: {left:,} to do, {self.sources - left:,} done before"
-        )
-
-
 def migrate(
     source: Any,
     target: str | os.PathLike[str],
@@ -125,6 +58,8 @@ def migrate(
     glob: str | None = None,
     dtype: Any = None,
     row_shape: tuple[int, ...] | None = None,
+    join: Mapping[str, tuple[int, ...]] | None = None,
+    times: Mapping[str, str] | None = None,
     missing: Literal["refuse", "fill"] = "refuse",
     slab_bytes: int = 64 << 20,
     verify: bool = True,
@@ -144,12 +79,17 @@ def migrate(
     target      a name that ends with .cdd is a store, for a source of one array; any other is a folder, which
                 gets a store for each array and each column of a table; with into="dataset" it is a dataset
     into        "dataset": arrays of a group and columns of a table, which have as many rows each, are the
-                columns; files of a folder follow one another in order of their names
+                columns; files of a folder follow one another in order of their names, and files that come
+                after them are added by the same call
     like        the format, where name and first bytes do not tell it: one of cdd.migrate.KINDS
     path        which array or arrays of a file, "a" or "a,b"; of a table which columns, which are then the
                 rows of one array; "*" are all columns
     glob        which files of a folder, such as "**/*.zarr"; default: all whose names tell a format
     dtype, row_shape    of raw files
+    join        {"book": (50, 3)}: the columns book.0.0 to book.49.2 of a table are one, whose rows have that
+                shape
+    times       {"time": "ns"}: int64 columns and arrays of that name, which may be a pattern such as
+                "*time", are since 1970 in that unit; they become datetime64, of the same bytes
     missing     "refuse" raises MissingChunksError for a zarr array of which chunks are not there; "fill"
                 takes the fill value for them
     slab_bytes  raw bytes that are read and written at a time. Memory stays below 4 slabs and 200 MB, but
@@ -160,7 +100,7 @@ def migrate(
     client      instead a client of dask.distributed, whose workers see the same files
     delete_source    removes each source once it is verified
     min_free    what stays free of the target's disk, bytes or a share
-    dry_run     says what there is to do, and does nothing
+    dry_run     does nothing; report.plan says what there is to do
     progress    progress(raw bytes done, raw bytes in all), now and then
     open_options     of the stores (cdd.open) or the dataset (cdd.dataset.open; clock is None unless given)
 
@@ -195,6 +135,8 @@ def migrate(
     if not isinstance(source, str | bytes | os.PathLike):
         if delete_source:
             raise ValueError("delete_source=True is for files: the array is open")
+        if join is not None or times is not None:
+            raise ValueError('join= and times= are for files: of an array that is open give .view("M8[ns]")')
         return _one_open(source, to, into == "dataset", how, open_options, progress)
     given = Path(os.fsdecode(source))
     removed = None if dry_run else removing.go_on(given, to, delete_source)
@@ -205,7 +147,8 @@ def migrate(
         if delete_source and inner is not None:
             raise ValueError(f"delete_source=True is for all of a source: {inner!r} is a part of {root}")
         bad: dict[str, str] = {}
-        jobs = jobs_of(root, inner, to, into == "dataset", like, glob, dtype, row_shape, open_options, bad)
+        said = Given(inner, like, glob, dtype, row_shape, join or {}, times or {})
+        jobs = jobs_of(root, to, into == "dataset", said, open_options, bad)
     except FileNotFoundError:
         gone = removing.removed_before(given, many.Journal(to), ()) if delete_source else []
         if not gone:
@@ -237,7 +180,7 @@ def _looked_at(jobs: Sequence[Job], bad: Mapping[str, str], journal: many.Journa
         try:
             is_done = journal.has(job)
             with closing(job.open()) as source:
-                fingerprint = source.fingerprint()
+                fingerprint = source.identity()
                 running.refuse_missing(source, missing)
                 there = job.target_for(source).look(source, fingerprint)
                 plan.append(Planned(job.name, str(job.target), source.rows, source.raw_bytes, there, is_done))

@@ -1,8 +1,8 @@
 """Which arrays and tables a source is: of one path, of a folder of many, of an array that is open."""
 
 import os
-from collections.abc import Callable, Set
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +34,22 @@ _KINDS = {
     ".mm": "raw", ".dat": "raw",
 }  # fmt: skip
 KINDS = ("zarr", *dict.fromkeys(_KINDS.values()))
+_TABLES: dict[str, Any] = {"parquet": ParquetSource, "feather": FeatherSource, "csv": CsvSource}
 _PREDECESSOR = (0x0CDDBEEF).to_bytes(4, "little"), (0x0CDDBEEF).to_bytes(4, "big")
 _MARKS = {b"\x93NUMPY": "npy", b"\x89HDF\r\n\x1a\n": "hdf5", b"PAR1": "parquet", b"ARROW1": "feather"}
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the caller says of sources; migrate() says what each means."""
+
+    inner: str | None = None
+    like: str = "auto"
+    glob: str | None = None
+    dtype: Any = None
+    row_shape: tuple[int, ...] | None = None
+    join: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    times: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -47,6 +61,7 @@ class Spec:
     inner: str = ""
     dtype: DType | None = None
     row_shape: tuple[int, ...] | None = None
+    join: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
     @property
     def text(self) -> str:
@@ -67,11 +82,12 @@ class Spec:
             "hdf5": Hdf5Source,
             "blosc2": Blosc2Source,
             "cdd": StoreSource,
-            "parquet": ParquetSource,
-            "feather": FeatherSource,
-            "csv": CsvSource,
         }
-        opened: Source = classes[self.kind](self.path, self.inner)
+        opened: Source
+        if self.kind in _TABLES:
+            opened = _TABLES[self.kind](self.path, self.inner, dict(self.join))
+        else:
+            opened = classes[self.kind](self.path, self.inner)
         return opened
 
     def attrs_of_all(self) -> dict[str, Any]:
@@ -143,22 +159,29 @@ def _item(dtype: Any) -> DType | None:
 _NAMES: dict[str, Callable[[Path], list[str]]] = {"zarr": zarr_names, "npz": npz_names, "hdf5": hdf5_names}
 
 
-def check_given(where: Path, kinds: Set[str], inner: str | None, dtype: Any, row_shape: Any) -> None:
+def check_given(where: Path, kinds: Set[str], given: Given) -> None:
     """ValueError for what is said of sources of which none has a use for it."""
     some = " or ".join(sorted(kinds))
     if not kinds:
         return  # none of many could be opened
-    if "raw" not in kinds and (dtype is not None or row_shape is not None):
+    for name, shape in given.join.items():
+        if not isinstance(shape, tuple | list) or not shape or min(shape) < 1:
+            raise ValueError(f'join is as {{"book": (50, 3)}}, not {shown({name: shape})}')
+    if given.join and kinds.isdisjoint(_TABLES):
+        raise ValueError(f"join= makes columns of tables one: {where} is {some}")
+    if "raw" not in kinds and (given.dtype is not None or given.row_shape is not None):
         raise ValueError(f"dtype= and row_shape= say what raw files hold: {where} is {some}")
-    if inner is not None and kinds.isdisjoint((*_NAMES, "parquet", "feather", "csv")):
-        raise ValueError(f"{where} is {some}, of one array: path= {shown(inner)} chooses of several")
+    if given.inner is not None and kinds.isdisjoint((*_NAMES, *_TABLES)):
+        raise ValueError(f"{where} is {some}, of one array: path= {shown(given.inner)} chooses of several")
 
 
-def specs_of(path: Path, kind: str, inner: str | None, dtype: Any, row_shape: Any) -> list[Spec]:
-    """The sources of one file, or of one group: those that `inner` names, or all."""
+def specs_of(path: Path, kind: str, given: Given) -> list[Spec]:
+    """The sources of one file, or of one group: those that are named, or all."""
+    inner = given.inner
     if kind not in _NAMES:
-        item = _item(dtype)
-        return [Spec(kind, path, inner or "", item, None if row_shape is None else tuple(row_shape))]
+        shape = None if given.row_shape is None else tuple(given.row_shape)
+        join = tuple((name, tuple(size)) for name, size in given.join.items()) if kind in _TABLES else ()
+        return [Spec(kind, path, inner or "", _item(given.dtype), shape, join)]
     with reading(str(path)):
         names = _NAMES[kind](path)
     if not names:

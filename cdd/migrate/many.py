@@ -40,6 +40,7 @@ class Job:
     is_dataset: bool
     options: Mapping[str, Any] = field(default_factory=dict)
     is_chained: bool = False  # of one group, too: others may follow it
+    times: Mapping[str, str] = field(default_factory=dict)  # units of int64 columns that are times
 
     @property
     def roots(self) -> tuple[Path, ...]:
@@ -57,6 +58,7 @@ class Job:
             groups[0]() if len(groups) == 1 and not self.is_chained else Chained(self.name, groups, clock)
         )
         try:
+            source.take_as_times(self.times)
             if clock is not None:
                 _check_clock(source, clock)
         except BaseException:
@@ -161,7 +163,7 @@ class Journal:
             return False
         source = job.open()
         try:
-            if source.fingerprint() != entry["fingerprint"]:
+            if source.identity() != entry["fingerprint"]:
                 raise SourceChangedError(
                     f"{job.name} changed since it was migrated: remove {job.target} first"
                 )

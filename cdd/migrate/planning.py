@@ -1,34 +1,41 @@
 """What there is to do: which files and arrays become which stores or datasets."""
 
-from collections.abc import Callable, Mapping
+import fnmatch
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from cdd.arguments import shown
 from cdd.migrate import many
-from cdd.migrate.finding import Spec, check_given, folder_of_many, kind_of, specs_of, suffix_of
+from cdd.migrate.finding import Given, Spec, check_given, folder_of_many, kind_of, specs_of, suffix_of
 from cdd.migrate.many import Job
+from cdd.migrate.source import UNITS, listed
 
 T = TypeVar("T")
 
 
 def jobs_of(
-    root: Path,
-    inner: str | None,
-    to: Path,
-    is_dataset: bool,
-    like: str,
-    glob: str | None,
-    dtype: Any,
-    row_shape: tuple[int, ...] | None,
-    options: Mapping[str, Any],
-    bad: dict[str, str],
+    root: Path, to: Path, is_dataset: bool, given: Given, options: Mapping[str, Any], bad: dict[str, str]
 ) -> list[Job]:
     """What is to be migrated. Of many files those that cannot be opened go to `bad`, with the reason."""
-    kind = None if glob is not None and root.is_dir() else kind_of(root, "auto" if root.is_dir() else like)
+    jobs = _jobs_of(root, to, is_dataset, given, options, bad)
+    if given.times:
+        jobs = [replace(job, times=given.times) for job in jobs]
+        _check_times(jobs, given.times)
+    return jobs
+
+
+def _jobs_of(
+    root: Path, to: Path, is_dataset: bool, given: Given, options: Mapping[str, Any], bad: dict[str, str]
+) -> list[Job]:
+    like = "auto" if root.is_dir() else given.like
+    kind = None if given.glob is not None and root.is_dir() else kind_of(root, like)
     if kind is not None:
-        check_given(root, {kind}, inner, dtype, row_shape)
-        specs = specs_of(root, kind, inner, dtype, row_shape)
+        check_given(root, {kind}, given)
+        specs = specs_of(root, kind, given)
         if is_dataset:
             return [Job(str(root), to, tuple(specs), (len(specs),), True, options)]
         if len(specs) == 1:
@@ -41,13 +48,13 @@ def jobs_of(
         return _distinct([_single(spec, to / many.file_name(spec.inner), options) for spec in specs])
     if to.suffix == ".cdd":
         raise ValueError(f"{root} is a folder of many: the target is a folder, too, not {to}")
-    found = folder_of_many(root, to, glob, like)
-    kinds = {one: _tried(partial(_kind_of_many, one, like), one, bad, is_dataset) for one in found}
-    check_given(root, {kind for kind in kinds.values() if kind}, inner, dtype, row_shape)
+    found = folder_of_many(root, to, given.glob, given.like)
+    kinds = {one: _tried(partial(_kind_of_many, one, given.like), one, bad, is_dataset) for one in found}
+    check_given(root, {kind for kind in kinds.values() if kind}, given)
     groups = {}
     for one, kind_of_it in kinds.items():
         if kind_of_it is not None:
-            made = partial(specs_of, one, kind_of_it, inner, dtype, row_shape)
+            made = partial(specs_of, one, kind_of_it, given)
             groups[one] = _tried(made, one, bad, is_dataset) or []
     if is_dataset:
         flat = tuple(spec for group in groups.values() for spec in group)
@@ -59,6 +66,22 @@ def jobs_of(
         for spec in group:
             jobs.append(_single(spec, _place(place, spec), options))
     return _distinct(jobs)
+
+
+def _check_times(jobs: Sequence[Job], times: Mapping[str, str]) -> None:
+    """ValueError for a unit that is none, and for a name that no column has."""
+    for name, unit in times.items():
+        if unit not in UNITS:
+            raise ValueError(f"times has {name!r}: the unit is one of {', '.join(UNITS)}, not {shown(unit)}")
+    left, there = set(times), dict[str, None]()
+    for job in jobs:
+        with suppress(OSError, ValueError, TypeError, ImportError), closing(job.open()) as source:
+            there |= dict.fromkeys(source.columns)
+            left = {pattern for pattern in left if not fnmatch.filter(source.columns, pattern)}
+        if not left:
+            return
+    if there:
+        raise ValueError(f"times has {min(left)!r}, and no column is called so: there are {listed(there)}")
 
 
 def _tried(work: Callable[[], T], one: Path, bad: dict[str, str], is_strict: bool) -> T | None:

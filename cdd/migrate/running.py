@@ -3,7 +3,7 @@
 import contextlib
 import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -26,6 +26,7 @@ from cdd.migrate.source import ArraySource, Slab, Source
 from cdd.migrate.targets import Target, free_bytes, need_space
 from cdd.migrate.workers import Workers
 
+Slabs = Generator[Slab, None, None]
 Tell = Callable[[int], object]  # of how many more raw bytes are done
 
 
@@ -54,7 +55,7 @@ class Done:
 def run(source: Source, target: Target, folder: Path, how: How, tell: Tell, spec: Spec | None) -> Done:
     """Migrates and verifies one source. `folder` is on the target's disk; `spec` is what other processes open
     the source by."""
-    fingerprint = source.fingerprint()
+    fingerprint = source.identity()
     refuse_missing(source, how.missing)
     folder.mkdir(parents=True, exist_ok=True)
     least = free_bytes(how.min_free, folder)
@@ -71,7 +72,7 @@ def run(source: Source, target: Target, folder: Path, how: How, tell: Tell, spec
             raise NotTheSameError(f"{source.name} has {source.rows:,} rows, {target.rows:,} were written")
         if how.verify:
             _compare(source, target, how, spec, tell, start)
-        if source.fingerprint() != fingerprint:
+        if source.identity() != fingerprint:
             raise SourceChangedError(
                 f"{source.name} changed while it was migrated: what was written is of both"
             )
@@ -138,11 +139,15 @@ def _bits(rows: Array) -> Array:
 def _read_ahead(source: Source, start: int, how: How, spec: Spec | None) -> Iterator[Slab]:
     """The source's slabs. At most three are in memory: one that is read, one that waits, one that is used."""
     if how.readers > 1 and spec is not None and isinstance(source, ArraySource):
-        return _by_processes(source, spec, start, how)
-    return _by_thread(source.name, source.slabs(start, how.slab_bytes))
+        slabs = _by_processes(source, spec, start, how)
+    else:
+        slabs = _by_thread(source.name, source.slabs(start, how.slab_bytes))
+    with contextlib.closing(slabs):
+        for at, rows in slabs:
+            yield at, source.as_columns(rows)
 
 
-def _by_thread(name: str, slabs: Iterator[Slab]) -> Iterator[Slab]:
+def _by_thread(name: str, slabs: Iterator[Slab]) -> Slabs:
     waiting: queue.Queue[Slab | BaseException | None] = queue.Queue(maxsize=1)
     is_over = threading.Event()
 
@@ -201,7 +206,7 @@ def _fill(spec: Spec, start: int, stop: int, memory: str) -> tuple[str, tuple[in
     return rows.dtype.str, rows.shape
 
 
-def _by_processes(source: ArraySource, spec: Spec, start: int, how: How) -> Iterator[Slab]:
+def _by_processes(source: ArraySource, spec: Spec, start: int, how: How) -> Slabs:
     """Slabs that several processes read, in order. They are smaller, as more are under way."""
     slab_bytes = max(1, how.slab_bytes // how.readers)
     (name,) = source.columns

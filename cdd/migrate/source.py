@@ -4,12 +4,13 @@ Each format has a class of its own (arrays.py, zarr_arrays.py, tables.py). None 
 slab that it gives and what its library needs to decode it.
 """
 
+import fnmatch
 import hashlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from cdd.migrate.errors import reading
 
 _FEW_BYTES = 1 << 20
 
+UNITS = ("ns", "us", "ms", "s", "m", "h", "D")
 ONE = "values"  # the column of arrays that have other names
 
 Slab = tuple[int, dict[str, Array]]  # number of its first row, rows of each column
@@ -85,6 +87,7 @@ class Source(ABC):
     rows: int
     attrs: Mapping[str, Any] = {}
     files: tuple[Path, ...] = ()
+    _taken: tuple[str, ...] = ()  # as times
 
     @abstractmethod
     def fingerprint(self) -> str:
@@ -111,8 +114,33 @@ class Source(ABC):
         """The file that a row is of, and its number there, for people."""
         return f"{self.name}, row {row:,}"
 
+    def identity(self) -> str:
+        """The fingerprint, another one where columns are taken as times."""
+        return self._identity_of(self.fingerprint())
+
+    def _identity_of(self, fingerprint: str) -> str:
+        return digest([fingerprint, *self._taken]) if self._taken else fingerprint
+
+    def take_as_times(self, units: Mapping[str, str]) -> None:
+        """Makes int64 columns datetime64, those whose names match a pattern, in the unit that it has. Slabs
+        stay what they are: as_columns() makes times of them."""
+        for pattern, unit in units.items():
+            for name in fnmatch.filter(self.columns, pattern):
+                kind = self.columns[name]
+                if kind.dtype != np.int64:
+                    raise TypeError(f"{self.name}, column {name!r} is {kind.dtype}: times= is for int64")
+                self._taken = (*self._taken, f"{name} {unit}")
+                self.columns = {**self.columns, name: replace(kind, dtype=np.dtype(f"M8[{unit}]"))}
+
+    def as_columns(self, rows: Mapping[str, Array]) -> dict[str, Array]:
+        """Rows of a slab with times as what they are."""
+        return {
+            name: _times(part, self.columns[name].dtype) if part.dtype.kind == "i" else part
+            for name, part in rows.items()
+        }
+
     def earlier(self) -> Mapping[str, int]:
-        """What fingerprint() would have been of fewer files, which others followed, and their rows."""
+        """What identity() would have been of fewer files, which others followed, and their rows."""
         return {}
 
     def close(self) -> None:  # noqa: B027 (most hold none)
@@ -125,6 +153,10 @@ class Source(ABC):
     @property
     def raw_bytes(self) -> int:
         return self.rows * self.row_bytes
+
+
+def _times(rows: Array, wanted: DType) -> Array:
+    return np.ascontiguousarray(rows, np.int64).view(wanted) if wanted.kind == "M" else rows
 
 
 class ArraySource(Source):
@@ -286,7 +318,7 @@ class Chained(_Several):
         return text
 
     def earlier(self) -> Mapping[str, int]:
-        return self._earlier
+        return {self._identity_of(text): rows for text, rows in self._earlier.items()}
 
     def where(self, row: int) -> str:
         for source in self.sources:

@@ -5,7 +5,7 @@ lengths are refused, by the column's name: a store has no place for them.
 """
 
 from abc import abstractmethod
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +22,38 @@ ALL = "*"
 
 class _Table(Source):
     """What tables share. `inner` names the columns that are wanted, "a" or "a,b": of one dtype they are the
-    rows of one array then; "*" are all; "" is each as a column of its own."""
+    rows of one array then; "*" are all; "" is each as a column of its own. The columns book.0.0 and so on are
+    one before that where `join` names book."""
 
-    def __init__(self, path: Path, inner: str) -> None:
+    def __init__(self, path: Path, inner: str, join: Mapping[str, tuple[int, ...]]) -> None:
         self.path = path
         self.inner = inner
         self.name = f"{path}::{inner}" if inner else str(path)
         self.files = (path,)
+        self._parts_of = {
+            name: [".".join((name, *map(str, place))) for place in np.ndindex(*shape)]
+            for name, shape in join.items()
+        }
+        self._join = dict(join)
+        self._raw: dict[str, ColumnKind] = {}
 
-    def _are(self, kinds: dict[str, ColumnKind]) -> None:
-        """Settles what the columns are, of those that are wanted."""
+    def _are(self, raw: dict[str, ColumnKind]) -> None:
+        """Settles what the columns are, of those that are wanted, as the file has them."""
+        self._raw = raw
+        kinds = {}
+        for name in self._shown:
+            parts = [raw[part] for part in self._parts_of.get(name, [name])]
+            for part, kind in zip(self._parts_of.get(name, [name]), parts, strict=True):
+                if (kind.dtype, kind.row_shape) != (
+                    parts[0].dtype,
+                    () if name in self._join else kind.row_shape,
+                ):
+                    raise ValueError(
+                        f"{self.path}: column {part!r} is {kind.dtype} of rows {kind.row_shape}, join= makes "
+                        f"one of numbers of one dtype, here {parts[0].dtype}"
+                    )
+            shape = self._join.get(name, parts[0].row_shape)
+            kinds[name] = ColumnKind(parts[0].dtype, shape, {} if name in self._join else parts[0].attrs)
         if not kinds:
             raise ValueError(f"{self.name} has no columns")
         if not self.inner:
@@ -50,20 +72,50 @@ class _Table(Source):
         self.columns = {key: ColumnKind(first.dtype, shape, {} if len(names) == 1 else {"columns": names})}
 
     def _wanted(self, there: Sequence[str]) -> list[str]:
-        if self.inner in ("", ALL):
-            return list(there)
-        wanted = self.inner.split(",")
+        """The file's columns that are needed. Settles which are shown."""
+        shown_of = {name: self._owner_of(name) for name in there}
+        shown = dict.fromkeys(shown_of.values())
+        for parts in self._parts_of.values():
+            lost = [part for part in parts if part not in shown_of]
+            if lost:
+                raise ValueError(
+                    f"{self.path} has no column {lost[0]!r}: join= wants {parts[0]!r} to {parts[-1]!r}, it "
+                    f"has {listed(there)}"
+                )
+        wanted = list(shown) if self.inner in ("", ALL) else self.inner.split(",")
         for name in wanted:
-            if name not in there:
-                raise ValueError(f"{self.path} has no column {name!r}: it has {listed(there)}")
-        return wanted
+            if name not in shown:
+                raise ValueError(f"{self.path} has no column {name!r}: it has {listed(shown)}")
+        self._shown = wanted
+        return [part for name in wanted for part in self._parts_of.get(name, [name])]
+
+    def _owner_of(self, column: str) -> str:
+        """The name of what join= makes of a column, or its own. ValueError for one that join= leaves over."""
+        name, dot, rest = column.partition(".")
+        if not dot or name not in self._join or not rest.replace(".", "").isdigit():
+            return column
+        if column not in self._parts_of[name]:
+            raise ValueError(
+                f"{self.path} has the column {column!r} beside those of join= {name!r}: {self._join[name]}"
+            )
+        return name
 
     def _joined(self, parts: dict[str, Array]) -> dict[str, Array]:
         """The columns of some rows, as one array where they are to be one."""
+        parts = {name: self._of_parts(name, parts) for name in self._shown}
         if not self.inner or (len(parts) == 1 and self.inner != ALL):
             return parts
         (key,) = self.columns
         return {key: np.stack(list(parts.values()), axis=1)}
+
+    def _of_parts(self, name: str, parts: dict[str, Array]) -> Array:
+        names = self._parts_of.get(name)
+        if names is None:
+            return parts[name]
+        rows = np.empty((len(parts[names[0]]), len(names)), parts[names[0]].dtype)
+        for at, part in enumerate(names):
+            rows[:, at] = parts[part]
+        return rows.reshape(len(rows), *self._join[name])
 
     def fingerprint(self) -> str:
         kinds = [(key, str(kind.dtype), kind.row_shape) for key, kind in self.columns.items()]
@@ -124,7 +176,7 @@ class _ArrowTable(_Table):
 
     def _array(self, name: str, column: Any) -> Array:
         """The rows of a column of a record batch. Nothing is copied where Arrow's memory is NumPy's."""
-        kind = self._kinds[name]
+        kind = self._raw[name]
         flat = column
         while hasattr(flat, "flatten") and flat.type.num_fields:
             if flat.null_count:
@@ -137,14 +189,6 @@ class _ArrowTable(_Table):
             items = items.astype(kind.dtype)  # days
         rows: Array = items.reshape(len(column), *kind.row_shape)
         return rows
-
-    @property
-    def _kinds(self) -> dict[str, ColumnKind]:
-        if not self.inner:
-            return self.columns
-        (kind,) = self.columns.values()
-        shape = kind.row_shape if len(self.wanted) == 1 and self.inner != ALL else kind.row_shape[1:]
-        return dict.fromkeys(self.wanted, ColumnKind(kind.dtype, shape))
 
     def _parts(self, batch: Any) -> dict[str, Array]:
         return {name: self._array(name, batch.column(name)) for name in self.wanted}
@@ -167,8 +211,8 @@ class ParquetSource(_ArrowTable):
     """A Parquet file. Row groups are read one after the other, in batches: rows before the one that a
     migration goes on in are not read again, but for those of its row group."""
 
-    def __init__(self, path: Path, inner: str) -> None:
-        super().__init__(path, inner)
+    def __init__(self, path: Path, inner: str, join: Mapping[str, tuple[int, ...]]) -> None:
+        super().__init__(path, inner, join)
         self._file = need("pyarrow.parquet").ParquetFile(
             str(path), pre_buffer=False, buffer_size=1 << 20, page_checksum_verification=True
         )
@@ -202,7 +246,8 @@ class ParquetSource(_ArrowTable):
         for group in range(about.num_row_groups):
             for number in range(about.num_columns):
                 column = about.row_group(group).column(number)
-                name, told = column.path_in_schema.split(".")[0], column.statistics
+                told, path = column.statistics, column.path_in_schema
+                name = path if path in self.wanted else path.split(".")[0]
                 if name in self.wanted and told is not None and told.has_null_count and told.null_count:
                     raise ValueError(_nulls(self.path, name))
 
@@ -210,8 +255,8 @@ class ParquetSource(_ArrowTable):
 class FeatherSource(_ArrowTable):
     """A Feather file of version 2, which is an Arrow file. It is mapped."""
 
-    def __init__(self, path: Path, inner: str) -> None:
-        super().__init__(path, inner)
+    def __init__(self, path: Path, inner: str, join: Mapping[str, tuple[int, ...]]) -> None:
+        super().__init__(path, inner, join)
         pa = need("pyarrow")
         need("pyarrow.ipc")
         self._map = pa.memory_map(str(path))
@@ -250,8 +295,8 @@ def _metadata(schema: Any) -> dict[str, str]:
 class CsvSource(_Table):
     """CSV text with a header, maybe compressed. Types are found over all rows when it is opened."""
 
-    def __init__(self, path: Path, inner: str) -> None:
-        super().__init__(path, inner)
+    def __init__(self, path: Path, inner: str, join: Mapping[str, tuple[int, ...]]) -> None:
+        super().__init__(path, inner, join)
         self.rows = 0
         self._ends: dict[str, tuple[Any, Any]] = {}
         kinds: dict[str, ColumnKind] = {}
