@@ -54,6 +54,27 @@ def _tensors(read: Any) -> Any:
     return tensor(read)
 
 
+class _Noted:
+    """Errors get the numbers of the windows as a note; StopIteration, which ends loops, is RuntimeError."""
+
+    def __init__(self, numbers: Sequence[int] | Array) -> None:
+        self._numbers = numbers
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        if error is None:
+            return
+        told = RuntimeError("the transform raised StopIteration") if kind is StopIteration else error
+        numbers = self._numbers
+        first = ", ".join(str(int(number)) for number in numbers[:8])
+        many = f"a batch of {len(numbers)} windows: " if len(numbers) > 1 else "window "
+        told.add_note(f"in {many}{first}{', ...' if len(numbers) > 8 else ''}")
+        if told is not error:
+            raise told from error
+
+
 # ---------------------------------------------------------------- for DataLoader
 
 
@@ -66,12 +87,20 @@ class _Windows(Dataset[Any]):
         return len(self._windows)
 
     def __getitem__(self, number: int) -> Any:
-        window = _tensors(self._windows[number])
-        return window if self._transform is None else self._transform(window)
+        with _Noted([number]):
+            window = _tensors(self._windows[number])
+            return window if self._transform is None else self._transform(window)
 
     def __getitems__(self, numbers: Sequence[int]) -> list[Any]:
-        batch = Batch(_tensors(self._windows.read(numbers)))
-        return batch if self._transform is None else [self._transform(window) for window in batch]
+        with _Noted(numbers):
+            batch = Batch(_tensors(self._windows.read(numbers)))
+        if self._transform is None:
+            return batch
+        made = []
+        for number, window in zip(numbers, batch, strict=True):
+            with _Noted([number]):
+                made.append(self._transform(window))
+        return made
 
 
 def dataset(windows: Windows, transform: Transform | None = None) -> Any:
@@ -102,10 +131,13 @@ class Sampler(TorchSampler[list[int]]):
 
     length is a number or what has a length; the other arguments are those of Loader's order. Each time it is
     iterated to the end the next epoch begins, which set_epoch() sets, too. state_dict() is where the
-    iteration is: what load_state_dict() goes on with, on any rank.
+    iteration is: what load_state_dict() goes on with, on any rank. A DataLoader asks for batches ahead of its
+    loop, prefetch_factor for each worker: going on from there leaves those out. StatefulDataLoader does not.
     """
 
     def __init__(self, length: Any, batch_size: int, **order: Unpack[Ordering]) -> None:
+        if unknown := sorted(order.keys() - Ordering.__annotations__.keys()):
+            raise TypeError(f"{unknown[0]}= is unknown: an order has {', '.join(Ordering.__annotations__)}")
         count = len(length) if hasattr(length, "__len__") else length
         self._order = Order(count, batch_size, **order)
         self._position = Position(self._order)
@@ -235,17 +267,11 @@ class Loader:
 
     def _read(self, numbers: Array) -> tuple[Any, Any]:
         """One batch, and what the consumer's thread is to do before it uses it."""
-        try:
+        with _Noted(numbers):
             batch = self._on_host(numbers)
             if self._transform is not None:
                 batch = self._transform(batch)
             return (batch, None) if self._device is None else _sent(batch, self._device)
-        except BaseException as error:
-            first = ", ".join(map(str, numbers[:8].tolist()))
-            error.add_note(
-                f"in a batch of {len(numbers)} windows: {first}{', ...' if len(numbers) > 8 else ''}"
-            )
-            raise
 
     def _on_host(self, numbers: Array) -> Any:
         if not self._pin:

@@ -11,7 +11,7 @@ import numpy as np
 
 from cdd import arguments
 from cdd.dataset.table import Table
-from cdd.dtypes import Array, buffer_dtype
+from cdd.dtypes import Array, array_of, buffer_dtype
 from cdd.indexing import Pick
 from cdd.out import out_items
 from cdd.store.rows import ArrayRows
@@ -69,6 +69,8 @@ def group_of(
     for name, member in members.items():
         if not isinstance(name, str):
             raise TypeError(f"members have names, not {arguments.shown(name)}")
+        if not hasattr(member, "read_windows") and hasattr(member, "__array__") and hasattr(member, "shape"):
+            member = members[name] = array_of(member)  # a tensor on the CPU, a Series
         if not (isinstance(member, np.ndarray) and member.ndim) and not hasattr(member, "read_windows"):
             raise TypeError(f"windows are of stores, columns and arrays, not of {arguments.shown(member)}")
     return Stores(members, parts_of(members, levels, features)), alone

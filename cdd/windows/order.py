@@ -158,8 +158,12 @@ class Position:
     def load(self, state: Mapping[str, Any]) -> None:
         if not isinstance(state, Mapping):
             raise TypeError(f"a state is what state_dict() gives, not {arguments.shown(state)}")
+        if missing := [name for name in self._order.kind if name not in state]:
+            raise ValueError(
+                f"this is no state of batches: {missing[0]!r} is missing in {arguments.shown(state)}"
+            )
         for name, value in self._order.kind.items():
-            if name not in state or state[name] != value:
+            if state[name] != value:
                 found = arguments.shown(state.get(name))
                 raise ValueError(f"the state was saved with {name} {found}, this one has {value}")
         epoch = arguments.size("epoch of the state", state.get("epoch"), 0, (1 << 63) - 1)

@@ -56,10 +56,11 @@ class Windows(Sequence[Any]):
     source   what to read:
              a store, a column of a dataset, a logical array or an array in memory: windows are arrays;
              a mapping of names to such, whose rows lie side by side: windows are dicts. The shortest
-             decides, so that a writer which is one append ahead does no harm;
+             decides, so that a writer which is one append ahead does no harm. Arrays of others, such as
+             tensors on the CPU, are arrays in memory;
              a dataset or a table of one: dicts of its `columns` (all by default; a name alone: arrays);
              a sequence of any of these, all alike: symbols or days one behind the other. No window crosses
-             from one to the next
+             from one to the next; one with fewer than `rows` rows has none
     rows     of a window; step  rows from the start of one window to that of the next
     asof     of tables: what Table.read_windows() takes, rows of other tables joined by time
     levels, features  as Reader.read has them, of all members whose rows are (levels, features); or a

@@ -140,3 +140,41 @@ def test_no_warning_is_raised(windows: cdd.Windows) -> None:
         for _ in DataLoader(cdd.torch.dataset(windows), batch_size=100, collate_fn=cdd.torch.whole):
             pass
         gc.collect()
+
+
+def test_errors_of_a_transform_name_the_window() -> None:
+    windows = cdd.Windows(np.arange(100), 4)
+
+    def fail(window: Any) -> Any:
+        if int(window[0]) == 7:
+            raise KeyError("x")
+        return window
+
+    def stop(window: Any) -> Any:
+        raise StopIteration
+
+    found = cdd.torch.dataset(windows, transform=fail)
+    for ask in (lambda: found[7], lambda: found.__getitems__([5, 7, 9])):
+        with pytest.raises(KeyError) as caught:
+            ask()
+        assert caught.value.__notes__ == ["in window 7"]
+    with pytest.raises(RuntimeError, match="the transform raised StopIteration") as ended:
+        list(cdd.torch.Loader(windows, 3, shuffle=False, transform=stop))
+    assert ended.value.__notes__ == ["in a batch of 3 windows: 0, 1, 2"]
+    with pytest.raises(RuntimeError, match="the transform raised StopIteration"):
+        cdd.torch.dataset(windows, transform=stop)[0]
+
+
+def test_arguments_of_an_order_and_states_of_others() -> None:
+    windows = cdd.Windows(np.arange(100), 4)
+    for kind in (cdd.torch.Loader, cdd.torch.Sampler):
+        with pytest.raises(TypeError, match="seeds= is unknown: an order has seed, shuffle, near"):
+            kind(windows, 3, seeds=1)
+        with pytest.raises(ValueError, match="no state of batches: 'length' is missing"):
+            kind(windows, 3).load_state_dict({"a": 1})
+
+
+def test_tensors_are_members() -> None:
+    windows = cdd.Windows({"x": torch.arange(12).reshape(6, 2), "y": np.arange(6)}, 2)
+    assert windows.read([3])["x"].tolist() == [[[6, 7], [8, 9]]]
+    assert windows[1:3].array["y"].tolist() == [[1, 2], [2, 3]]
