@@ -92,7 +92,8 @@ class Job:
             if len(source.columns) > 1:
                 raise ValueError(
                     f"{source.name} has {len(source.columns)} columns, {listed(source.columns)}: a store "
-                    'holds one array. path="a,b" or "*" makes one of several; a target without .cdd gets a '
+                    'holds one array. path="a,b" or "*" makes one of several, join= '
+                    "a book of its numbers; a target without .cdd gets a "
                     'store for each, into="dataset" a dataset'
                 )
             return Stores(dict.fromkeys(source.columns, self.target), self.options)

@@ -111,9 +111,9 @@ def _marks(source: Source, fingerprint: str, folder: Path) -> dict[str, str]:
     """The attributes of a target that say what it was made of."""
     if not source.files:
         return {MARK: fingerprint}
-    first = source.files[0].resolve()
+    first = source.files[0].absolute()  # a link is what it is called, not where it leads
     try:
-        return {MARK: fingerprint, OF: Path(os.path.relpath(first, folder.resolve())).as_posix()}
+        return {MARK: fingerprint, OF: Path(os.path.relpath(first, folder.absolute())).as_posix()}
     except ValueError:  # on another drive
         return {MARK: fingerprint, OF: first.as_posix()}
 
@@ -129,7 +129,12 @@ def is_made_of(path: Path, root: Path) -> bool:
                 way, folder = reader.attrs.get(OF), path.parent
     except Exception:
         return False  # damaged: said when it is opened
-    return isinstance(way, str) and (folder.resolve() / way).resolve().is_relative_to(root.resolve())
+    if not isinstance(way, str):
+        return False
+    named = Path(os.path.normpath(folder.absolute() / way))
+    return named.is_relative_to(os.path.normpath(root.absolute())) or named.resolve().is_relative_to(
+        root.resolve()
+    )
 
 
 class Stores(Target):

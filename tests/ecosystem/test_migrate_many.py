@@ -172,17 +172,28 @@ def test_what_any_run_wrote_within_a_source_is_no_source(tmp_path: Path) -> None
     table(days / "2.parquet", 2, 60)  # what was made of it is no source all the same
     report = migrate(days, tmp_path / "elsewhere", **FREE)
     assert (report.sources, report.failed) == (5, {})
+    (tmp_path / "away").mkdir()
+    group(tmp_path / "away/g.zarr", 1)
+    (days / "link.zarr").symlink_to(tmp_path / "away/g.zarr")
+    (tmp_path / "other name").symlink_to(days)
+    migrate(days / "link.zarr", days / "of-link", into="dataset", **FREE)
+    migrate(tmp_path / "other name/one.npy", days / "of-name.cdd", **FREE)
+    report = migrate(days, tmp_path / "elsewhere", **FREE)
+    assert (report.sources, report.failed) == (7, {})
+    (days / "link.zarr").unlink()
+    shutil.rmtree(days / "of-link")
+    (days / "of-name.cdd").unlink()
     days.rename(tmp_path / "moved")
     assert migrate(tmp_path / "moved", tmp_path / "moved/out2", **FREE).sources == 5
     # Stores are sources where they are asked for.
-    assert migrate(tmp_path / "elsewhere", tmp_path / "dense", profile="dense", **FREE).sources == 8
+    assert migrate(tmp_path / "elsewhere", tmp_path / "dense", profile="dense", **FREE).sources == 10
     with cdd.dataset.open(tmp_path / "own", "w") as ds:
         ds.append(x=np.arange(3))
     with pytest.raises(ValueError, match="own is a dataset: what is migrated are"):
         migrate(tmp_path / "own", tmp_path / "t", **FREE)
     (tmp_path / "own").rename(tmp_path / "elsewhere/own")
     report = migrate(tmp_path / "elsewhere", tmp_path / "dense", profile="dense", **FREE)
-    assert report.sources == 8 and [Path(name).name for name in report.failed] == ["own"]
+    assert report.sources == 10 and [Path(name).name for name in report.failed] == ["own"]
 
 
 # ------------------------------------------------------------ what there is to do
