@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import cdd
-from cdd.commands import dataset
-from cdd.commands.sources import check_output
-from cdd.commands.terminal import Commands, natural
+from cdd.commands.sources import check_output, in_dataset, rows_argument
+from cdd.commands.terminal import Commands, argument, natural
 from cdd.packed.places import whole_file
 
 
@@ -17,10 +16,14 @@ def add(commands: Commands) -> None:
         "plot", _plot, "Draws the depth of a book over time, with best bid and ask, as a PNG."
     )
     plot.add_argument(
-        "file", metavar="FILE", help="a store (n, levels, features), or a dataset with such a column"
+        "file",
+        metavar="FILE",
+        help="a store (n, levels, features), a dataset with such a column, or DATASET/column",
     )
     plot.add_argument("--output", "-o", metavar="PNG", help="(default: FILE's name with .png)")
-    plot.add_argument("--rows", type=_rows, default=(0, None), metavar="A:B", help="(default: all)")
+    plot.add_argument(
+        "--rows", type=argument(_rows), default=slice(None), metavar="A:B", help="(default: all)"
+    )
     plot.add_argument(
         "--time", metavar="FILE", help="a store of times, one a row (default: a dataset's clock)"
     )
@@ -36,11 +39,11 @@ def add(commands: Commands) -> None:
     )
 
 
-def _rows(text: str) -> tuple[int, int | None]:
-    first, colon, last = text.partition(":")
-    if not colon:
-        raise argparse.ArgumentTypeError(f"{text!r} is not A:B")
-    return int(first or 0), int(last) if last else None
+def _rows(text: str) -> slice:
+    found = rows_argument(text)
+    if not isinstance(found, slice) or found.step is not None:
+        raise ValueError(f"rows are A:B, not {text!r}")
+    return found
 
 
 def _size(text: str) -> tuple[int, int]:
@@ -60,7 +63,7 @@ def _plot(options: argparse.Namespace) -> int:
         plot.ladder(book, options.ladder, ax)
     else:
         width, height = (max(16, size) for size in (options.size[0] - 180, (options.size[1] - 60) // 2))
-        first, last = options.rows
+        first, last, _ = options.rows.indices(len(book))  # as Python counts
         by: Any = "bps" if options.bps else "price"
         found = plot.heatmap(
             book, first, last, time=time, width=width, height=height, by=by,
@@ -94,18 +97,33 @@ def _figure(size: tuple[int, int]) -> Any:
     return figure
 
 
+def _table_of(root: Any, path: str) -> tuple[Any, str | None]:
+    """The table that a path in a dataset leads to, and the column in it, where it names one."""
+    for table in sorted(filter(None, root.tables), key=len, reverse=True):
+        if path == table or path.startswith(table + "/"):
+            return root[table], path[len(table) + 1 :] or None
+    return root, path or None
+
+
 def _opened(options: argparse.Namespace) -> tuple[Any, Any]:
     """The book, and its times or None."""
     time = None if options.time is None else cdd.open(options.time)
-    if not dataset.is_dataset(options.file):
+    within = in_dataset(options.file)
+    if within is None:
         if options.column is not None:
             raise ValueError("--column is for datasets")
         return cdd.open(options.file), time
-    ds = cdd.dataset.open(options.file)
+    root = cdd.dataset.open(within[0])
+    ds, column = _table_of(root, within[1])
+    if column is not None and options.column is not None:
+        raise ValueError(f"FILE names the column {column!r}, and so does --column")
+    options.column = options.column or column
     books = [name for name in ds.columns if len(ds[name].shape) == 3]
     if options.column is None and not books:
         raise ValueError(f"none of the columns {', '.join(ds.columns)} is (n, levels, features)")
     name = options.column or books[0]
+    if name not in ds.columns:
+        raise ValueError(f"there is no column {name!r}: one of {', '.join(ds.columns)}")
     if time is None and ds.clock is not None:
         time = ds[ds.clock]
     return ds[name], time

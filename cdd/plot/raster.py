@@ -56,6 +56,7 @@ def heatmap(
     feature: int = 1,
 ) -> Heatmap:
     """The depth of rows [start, stop) of a book: a store, a column, or an array (n, levels, features).
+    Negative numbers of rows count from the end.
 
     Each row counts for the time until the next one, the last for none; without `time` each row counts as
     much. Rows are read in blocks, so that any length takes the same memory.
@@ -71,7 +72,7 @@ def heatmap(
     """
     book = _Book(reader, feature, by)
     first, last, _ = slice(start, stop).indices(len(reader))
-    if not 0 <= arguments.index("start", start) <= len(reader):
+    if not -len(reader) <= arguments.index("start", start) <= len(reader):
         raise IndexError(f"row {start} is not within the book's {len(reader)}")
     if last <= first:
         raise ValueError(f"rows {start} to {stop} of {len(reader)}: there is nothing to draw")
@@ -96,7 +97,8 @@ class _Book:
     def __init__(self, reader: Any, feature: int, by: By) -> None:
         shape: tuple[int, ...] = tuple(getattr(reader, "shape", ()))
         if len(shape) != 3 or shape[1] < 2 or shape[1] % 2 or shape[2] < 2:
-            raise ValueError(f"a book is (n, levels, features), with as many bids as asks, not {shape}")
+            what = shape or arguments.shown(reader)
+            raise ValueError(f"a book is (n, levels, features), with as many bids as asks, not {what}")
         self.feature = arguments.size("feature", feature, 1, shape[2] - 1)
         if by not in ("price", "bps"):
             raise ValueError(f'by is "price" or "bps", not {arguments.shown(by)}')

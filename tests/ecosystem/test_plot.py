@@ -195,6 +195,48 @@ def test_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "--column is for datasets" in capsys.readouterr().err
 
 
+def test_files_and_rows_are_named_as_for_other_commands(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    image = pytest.importorskip("PIL.Image")
+    pytest.importorskip("matplotlib")
+    book, time = book_of(300, 20), np.cumsum(np.arange(300)).astype("M8[ms]")
+    with cdd.dataset.open(tmp_path / "d", "w") as w:
+        w.append(time=time, ob=book[:, ::-1], mid=book[:, 0, 0])
+        w["deep/bed"].append(time=time, second=book)
+    cdd.save(tmp_path / "second.cdd", book)
+    cdd.save(tmp_path / "t.cdd", time)
+
+    def drawn(*words: str) -> Any:
+        output = tmp_path / "out.png"
+        assert main(["plot", *words, "--size", "500x300", "-o", str(output)]) == 0, capsys.readouterr().err
+        with image.open(output) as picture:
+            return np.asarray(picture.convert("RGB"))[40:]  # without the title, whose height places the rest
+
+    wanted = drawn(str(tmp_path / "second.cdd"), "--time", str(tmp_path / "t.cdd"), "--rows", "200:300")
+    assert np.array_equal(drawn(str(tmp_path / "d" / "deep" / "bed" / "second"), "--rows=-100:"), wanted)
+    assert np.array_equal(drawn(str(tmp_path / "d" / "deep" / "bed"), "--rows=-100:900"), wanted)
+    capsys.readouterr()
+    for words, status, text in (
+        ([str(tmp_path / "d/no")], 1, "there is no column 'no': one of time, ob, mid"),
+        ([str(tmp_path / "d/ob"), "--column", "ob"], 1, "FILE names the column 'ob'"),
+        ([str(tmp_path / "d"), "-o", str(tmp_path / "nodir" / "x.png")], 1, "nodir"),
+        ([str(tmp_path / "d"), "--rows", "a:b"], 2, "rows are A:B"),
+        ([str(tmp_path / "d"), "--rows", "5"], 2, "rows are A:B, not '5'"),
+        ([str(tmp_path / "d"), "--rows", "::2"], 2, "rows are A:B, not '::2'"),
+    ):
+        try:
+            found = main(["plot", *words])
+        except SystemExit as left:
+            found = int(str(left.code))
+        told = capsys.readouterr().err
+        assert (found, text in told) == (status, True), told
+    with pytest.raises(ValueError, match=r"a book is .*, not '.*d'"):
+        cdd.plot.heatmap(str(tmp_path / "d"))
+    last = cdd.plot.heatmap(book, -100, time=time, width=40)
+    assert np.array_equal(last.image, cdd.plot.heatmap(book, 200, 300, time=time, width=40).image)
+
+
 def test_axes_of_the_program_are_drawn_on() -> None:
     figure = pytest.importorskip("matplotlib.figure")
     ax = figure.Figure().add_subplot()
