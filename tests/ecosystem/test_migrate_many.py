@@ -225,7 +225,17 @@ def test_a_dry_run_names_sources_and_targets_and_what_is_done(tmp_path: Path) ->
     cdd.save(tmp_path / "mine.cdd", np.arange(3))
     report = migrate(tmp_path / "b.npy", tmp_path / "mine.cdd", dry_run=True, **FREE)
     assert "FileExistsError" in str(report.failed) and cdd.load(tmp_path / "mine.cdd").tolist() == [0, 1, 2]
-    run = [sys.executable, "-m", "cdd", "migrate", str(tmp_path), str(tmp_path / "t"), "--glob", "*.npy"]
+    run = [
+        sys.executable,
+        "-P",
+        "-m",
+        "cdd",
+        "migrate",
+        str(tmp_path),
+        str(tmp_path / "t"),
+        "--glob",
+        "*.npy",
+    ]
     done = subprocess.run([*run, "--dry-run"], capture_output=True, text=True)
     assert "b.cdd: 10 rows, 1,200 bytes: done\n" in done.stdout and done.returncode == 1
     done = subprocess.run([*run, "--dry-run", "--json"], capture_output=True, text=True)
