@@ -2,6 +2,7 @@
 // whole, says which chunks are not, and a copy of what it found is a store with those rows.
 #include <gtest/gtest.h>
 
+#include "core/storage/memory.h"
 #include "core/store/writer.h"
 #include "tests/rig/salvaged.h"
 
@@ -57,6 +58,27 @@ TEST_P(SalvageTest, DamagedRecordsAreLostAndNoOthers) {
     }
     EXPECT_EQ(lost, bad);
     expect_copy_is_right(made_, image_, found);
+  }
+}
+
+// Also where it is asked within the decoding of a record, whose other errors mean that the record is damaged.
+TEST_P(SalvageTest, WhatProgressThrowsEndsItWhereverItIsAsked) {
+  damage(7);
+  const ViewStorage storage(image_, "<image>");
+  for (std::uint64_t at = 0;; ++at) {
+    std::uint64_t calls = 0;
+    const auto end = [&](std::uint64_t, std::uint64_t) {
+      if (calls++ == at) fail(ErrorCode::Cancelled, "enough");
+    };
+    try {
+      salvage(storage, kMaxChunkRawBytes, end);
+      EXPECT_LE(calls, at) << "nothing was thrown though it was told to end";
+      EXPECT_GT(at, kChunks);
+      return;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::Cancelled);
+      EXPECT_EQ(calls, at + 1) << "nothing goes on";
+    }
   }
 }
 

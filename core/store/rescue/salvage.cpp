@@ -220,7 +220,8 @@ class Scan {
                         rows.data());
       if (hash128(rows) == header.hash) return header;
     } catch (const Error& error) {
-      if (error.code() == ErrorCode::Io) throw;
+      // Of no damage: the disk failed, or progress() ended the work, which spend() asks.
+      if (error.code() == ErrorCode::Io || error.code() == ErrorCode::Cancelled) throw;
     }
     return std::nullopt;
   }
