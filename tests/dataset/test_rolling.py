@@ -1,11 +1,13 @@
 """Tails that end and are rewritten: many files, small ones joined, and always the same rows."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import cdd.dataset as datasets
+from cdd.dataset.collecting import compacting
 from tests.dataset.faulty import Faulty
 
 
@@ -56,6 +58,36 @@ def test_tails_that_writers_before_cut_short_are_rewritten(tmp_path: Path) -> No
     ds = datasets.open(path)
     assert np.array_equal(ds["ob"][:], book)
     assert "compact" in [v.op for v in ds.versions(None)]
+
+
+def test_a_run_that_another_joined_meanwhile_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The writer has caught up with the other before its own run is committed: no warning, nothing lost."""
+    path = tmp_path / "set"
+    write_run = compacting.write_run
+    met: list[int | None] = []
+    told: list[str] = []
+    with datasets.open(path, "w", tail_bytes=3000) as w:
+
+        def slow(*arguments: Any) -> Any:
+            made = write_run(*arguments)
+            if not met and made[0].stop > 100:
+                with datasets.transaction(path) as t:
+                    t.compact(profile="dense")
+                met.append(t.version)
+                w.append(x=np.arange(5.0))
+                w.commit()
+            return made
+
+        monkeypatch.setattr(compacting, "write_run", slow)
+        monkeypatch.setattr(compacting.warnings, "warn", lambda text, *_, **__: told.append(text))
+        for at in range(0, 4000, 20):
+            w.append(x=np.random.default_rng(at).normal(size=20))
+            w.flush()
+        w._compactor.wait()
+    assert met[0] is not None
+    assert not told
+    assert len(datasets.open(path)) == 4005
+    assert datasets.open(path).verify().ok
 
 
 def test_full_tails_end_too(tmp_path: Path) -> None:

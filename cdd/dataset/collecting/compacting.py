@@ -199,6 +199,8 @@ class Compactor:
             try:
                 if not is_tried:
                     raise DatasetError("the writer is closed")
+                if op.has_moved(writer._state):  # this writer has caught up with one that was faster
+                    raise ConflictError(f"{op.where()} was compacted", writer._state.number, "compact")
                 writer._commit([op], "", "compact")
             except BaseException:
                 if not (is_tried and writer._session.is_uncertain):

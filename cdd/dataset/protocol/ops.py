@@ -316,10 +316,14 @@ class Compact(OfRows):
     def ranges(self) -> Ranges:
         return [[self.start, self.stop]]
 
+    def has_moved(self, state: State) -> bool:
+        """Whether the rows lie elsewhere in a state than where they were taken from."""
+        now = ex.cut(state.column(self.table, self.column).extents, self.start, self.stop)
+        return now.shape != self.before.shape or not np.array_equal(now[:, :5], self.before[:, :5])
+
     def apply(self, state: State) -> None:
         column = state.column(self.table, self.column)
-        now = ex.cut(column.extents, self.start, self.stop)
-        if now.shape != self.before.shape or not np.array_equal(now[:, :5], self.before[:, :5]):
+        if self.has_moved(state):
             raise DatasetError(f"{self.where()}: rows {self.start} to {self.stop} lie elsewhere now")
         new = column.with_extents(ex.replace(column.extents, self.start, self.stop, self.after))
         new.next = max(column.next, self.next)
