@@ -9,6 +9,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from cdd.durable import sync_folder
+
 MAGICS = (b"VSCO", b"OCSV")  # of packed rows
 
 
@@ -31,6 +33,9 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Any]:
     try:
         with beside.open("xb") as file:
             yield file
+            if not file.closed:  # else a power cut could leave neither what was there nor this
+                file.flush()
+                os.fsync(file.fileno())
         with suppress(OSError):
             shutil.copymode(target, beside)
         beside.replace(target)
@@ -64,18 +69,6 @@ def take_folder(made: Path, target: Path) -> None:
         if other.name not in ("meta", "data"):
             other.rename(target / other.name)
     shutil.rmtree(old)
-
-
-def sync_folder(folder: Path) -> None:
-    """Returns when the names in a folder are on the disk, where a system can do that."""
-    if not hasattr(os, "O_DIRECTORY"):
-        return
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        with suppress(OSError):  # a file system that cannot
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def is_packed(path: str | os.PathLike[str]) -> bool:

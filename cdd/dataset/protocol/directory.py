@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from cdd import _cdd
+from cdd.durable import sync_folder
 
 
 class Held(Protocol):
@@ -168,13 +169,7 @@ class LocalDirectory(Directory):
             return None
 
     def sync(self, folder: str) -> None:
-        if os.name == "nt":  # names are durable with what they name
-            return
-        descriptor = os.open(self._at(folder), os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync_folder(self._at(folder))
 
     def make_folder(self, folder: str) -> None:
         missing = []
