@@ -57,6 +57,7 @@ SHARED = {
     "attrs",
     "compared",
     "dtypes",
+    "durable",
     "indexing",
     "manifests",
     "options",
