@@ -4,7 +4,8 @@
 
 Both files are written first (GIB of raw rows, 4 unless given). "First touch" is the first pass over the
 windows with newly opened files: the page cache is warm, but no page is mapped yet. Windows are copied into
-one buffer that is there; passes of the two stores alternate.
+one buffer that is there; passes of the two stores alternate. Scans read the first 100, 400 and 1,600 MB of
+rows into one buffer: cdd on all cores, the memory map by np.copyto on one.
 """
 
 import argparse
@@ -22,6 +23,7 @@ import cdd
 
 WINDOW_ROWS = 64
 PASSES = 5
+SCANS = (100, 400, 1600)  # megabytes of raw rows
 
 
 def arguments() -> argparse.Namespace:
@@ -39,22 +41,51 @@ def seconds(read: Callable[[int], object], starts: list[int]) -> float:
     return time.perf_counter() - begin
 
 
+def scans(reader: cdd.Reader, mapped: np.ndarray) -> dict[str, dict[str, float]]:
+    """Gigabytes a second of whole reads of the first rows, medians of PASSES rounds that take turns."""
+    figures = {}
+    for megabytes in SCANS:
+        rows = megabytes * 1_000_000 // ROW_BYTES
+        if rows > len(mapped):
+            break
+        buffer = np.zeros((rows, *mapped.shape[1:]), mapped.dtype)
+        ours, theirs = [], []
+        for _ in range(PASSES + 1):  # the first round touches pages
+            begin = time.perf_counter()
+            np.copyto(buffer, mapped[:rows])
+            middle = time.perf_counter()
+            reader.read(0, rows, out=buffer)
+            ours.append(time.perf_counter() - middle)
+            theirs.append(middle - begin)
+        gigabytes = buffer.nbytes / 1e9
+        figures[f"scan, {megabytes} MB"] = {
+            "cdd": gigabytes / statistics.median(ours[1:]),
+            "memmap": gigabytes / statistics.median(theirs[1:]),
+        }
+    return figures
+
+
+def make(raw: Path, stored: Path, rows: int) -> float:
+    """Writes the generated book to both files; the seconds that appending to `stored` took."""
+    array = np.lib.format.open_memmap(raw, "w+", np.float32, (rows, 50, 3))
+    done = 0
+    spent = 0.0
+    with cdd.open(stored, "w") as writer:
+        for block in blocks(rows):
+            array[done : done + len(block)] = block
+            begin = time.perf_counter()
+            writer.append(block)
+            spent += time.perf_counter() - begin
+            done += len(block)
+    return spent
+
+
 def main() -> None:
     options = arguments()
     rows = int(options.gib * 2**30) // ROW_BYTES
     with tempfile.TemporaryDirectory() as folder:
         raw, stored = Path(folder, "a.npy"), Path(folder, "a.cdd")
-        array = np.lib.format.open_memmap(raw, "w+", np.float32, (rows, 50, 3))
-        done = 0
-        spent = 0.0
-        with cdd.open(stored, "w") as writer:
-            for block in blocks(rows):
-                array[done : done + len(block)] = block
-                begin = time.perf_counter()
-                writer.append(block)
-                spent += time.perf_counter() - begin
-                done += len(block)
-        del array
+        spent = make(raw, stored, rows)
         mapped = np.load(raw, mmap_mode="r")
         reader = cdd.open(stored)
         sizes = {"raw": mapped.nbytes, "stored": reader.stored_bytes, "append": mapped.nbytes / spent / 1e6}
@@ -85,6 +116,7 @@ def main() -> None:
                 "cdd": statistics.median(ours[1:]) * us,
                 "memmap": statistics.median(theirs[1:]) * us,
             },
+            **scans(reader, mapped),
         }
     print(summary(figures))
     write(options.json, vars(options), figures)
@@ -96,10 +128,17 @@ def summary(figures: dict[str, dict[str, float]]) -> str:
         [name, figures[name]["cdd"], figures[name]["memmap"], figures[name]["cdd"] / figures[name]["memmap"]]
         for name in ("first touch", "warm")
     ]
+    whole = [
+        [name, f["cdd"], f["memmap"], f["memmap"] / f["cdd"]]  # of rates, so that it is of times
+        for name, f in figures.items()
+        if name.startswith("scan")
+    ]
     return (
         f"{sizes['raw'] / 2**30:.2f} GiB raw, {sizes['stored'] / 2**20:.0f} MiB in cdd (ratio "
         f"{sizes['raw'] / sizes['stored']:.1f}), appended at {sizes['append']:.0f} MB/s.\n\n"
         + table((f"windows of {WINDOW_ROWS} rows, µs", "cdd", "memmap", "beside"), rows)
+        + "\n\n"
+        + table(("the first rows on all cores, GB/s", "cdd", "memmap", "times beside"), whole)
     )
 
 
