@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cdd.h"
+#include "files.h"
 
 #define ROWS 3000
 #define ITEMS 150
@@ -25,18 +26,6 @@ static void count_bad(void* user, const cdd_error* what) {
 }
 
 static void released(void* user) { ++*(int*)user; }
-
-static void* read_file(const char* path, size_t* size) {
-  FILE* const file = fopen(path, "rb");
-  void* bytes;
-  fseek(file, 0, SEEK_END);
-  *size = (size_t)ftell(file);
-  rewind(file);
-  bytes = malloc(*size);
-  if (fread(bytes, 1, *size, file) != *size) abort();
-  fclose(file);
-  return bytes;
-}
 
 static void write_store(const char* path) {
   cdd_error error = {0};
