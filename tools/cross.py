@@ -73,6 +73,7 @@ TARGETS = {
     ),
     "clang": Target(packages=["clang"], each_target=True),
     "debian13": Target(packages=["mmdebstrap"]),
+    "freethreaded": Target(packages=["libffi-dev", "libssl-dev", "zlib1g-dev"]),
     "gcc11": Target(packages=["g++-11"]),
     "targets": Target(packages=[], each_target=True),
 }
@@ -149,6 +150,8 @@ def check(name: str) -> None:
     if name == "debian13":
         in_debian13("python3 dev.py test")
         return
+    if name == "freethreaded":
+        fail("freethreaded is a Python, and the core is as with any other: add --python")
     say(f"building the tests in build/{name}")
     configure(name)
     quietly("cmake", "--build", "--preset", name, "--target", "cdd_tests")

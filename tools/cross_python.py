@@ -2,7 +2,8 @@
 
 Arm: the abi3 wheel in Debian's Python under QEMU. Windows: the module that MinGW links, in python.org's
 embeddable package under Wine; no release is built so, and a wheel for Windows needs a Windows. Debian 13: its
-own Python, as tools.cross.in_debian13() has it.
+own Python, as tools.cross.in_debian13() has it. Without a GIL: one that is built from the source package of
+Debian 13, since no registry of packages has one.
 """
 
 import os
@@ -13,6 +14,7 @@ import sysconfig
 from pathlib import Path
 
 from tools.cross import Target, configure, in_debian13, need_target
+from tools.debian import source_packages
 from tools.shell import BUILD, DEPS, ROOT, VENV_PYTHON, fail, group, output, quietly, run, say
 
 # The project's rules judge the sources, not a build of them.
@@ -36,6 +38,8 @@ def check(name: str, arguments: list[str]) -> None:
         check_windows(target, arguments or TESTS)
     elif name == "debian13":
         in_debian13(f"python3 -c {shlex.quote(PACKAGE_TESTS)} {shlex.join(arguments or TESTS)}")
+    elif name == "freethreaded":
+        check_free_threaded(arguments or TESTS)
     elif target.architecture:
         check_arm(name, target, arguments or TESTS)
     else:
@@ -143,3 +147,45 @@ def check_windows(target: Target, arguments: list[str]) -> None:
     # Python for Windows does not start with a file as its output under Wine.
     through_a_pipe = 'set -o pipefail; "$@" < /dev/null 2>&1 | cat'
     run("bash", "-c", through_a_pipe, "bash", *target.emulator, python, "-m", "pytest", *arguments)
+
+
+def need_free_threaded_python() -> Path:
+    """python3.13t in .deps/freethreaded, built without optimisation by profiles: some minutes."""
+    prefix = DEPS / "freethreaded"
+    python = prefix / "bin/python3.13t"
+    if not python.exists():
+        with source_packages() as unpacked:
+            source = unpacked("python3.13")
+            switches = [
+                "--disable-gil",
+                f"--prefix={prefix}",
+                "--disable-test-modules",
+                "--with-ensurepip=install",
+            ]
+            quietly(source / "configure", *switches, cwd=source)
+            quietly("make", f"-j{os.cpu_count() or 1}", cwd=source)
+            quietly("make", "install", cwd=source)
+    return python
+
+
+def check_free_threaded(arguments: list[str]) -> None:
+    """Builds the module for a Python without a GIL and runs the package's tests there."""
+    made = need_free_threaded_python()
+    folder = BUILD / "freethreaded"
+    python = folder / "venv/bin/python"
+    pip = [str(python), "-m", "pip", "--disable-pip-version-check"]
+    if not python.exists():
+        quietly(made, "-m", "venv", folder / "venv")
+    quietly(*pip, "install", *group("build"), *group("test"))
+    say("building the wheel")
+    for old in folder.glob("*.whl"):
+        old.unlink()
+    quietly(
+        *(*pip, "wheel", "--no-build-isolation", "--no-deps", "-w", folder, ROOT),
+        CDD_BUILD_DIR=str(folder / "cmake"),
+    )
+    (wheel,) = folder.glob("*.whl")
+    quietly(*pip, "install", "--force-reinstall", "--no-deps", wheel)
+    say(f"Python tests of {wheel.name}")
+    os.environ["PYTHON_GIL"] = "0"  # else a module that needs the GIL would switch it on for all tests
+    run(python, "-P", "-m", "pytest", *arguments)

@@ -6,6 +6,8 @@ import shlex
 import shutil
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tools.shell import INSTALL_HINT, fail, output, quietly, run, say
@@ -75,12 +77,13 @@ def mirror_of(system: str, component: str) -> str:
     return found[1]
 
 
-def build_libraries(sources: dict[str, str], prefix: Path, *switches: str) -> None:
-    """Static libraries from source packages of a newer release, by the mirror this machine uses already.
+@contextmanager
+def source_packages() -> Iterator[Callable[[str], Path]]:
+    """A function that unpacks a source package of a newer release and gives its folder, which is there until
+    the end; by the mirror that this machine uses already.
 
-    `sources` maps the name of a source package to switches of its own. apt works in a folder of its own: it
-    checks the signature of the release and the hash of the source as it always does, and nothing in /etc or
-    /var changes.
+    apt works in a folder of its own: it checks the signature of the release and the hash of the source as it
+    always does, and nothing in /etc or /var changes.
     """
     suite, component, keyring = SOURCES[distribution()]
     mirror = mirror_of(distribution(), component)
@@ -98,24 +101,34 @@ def build_libraries(sources: dict[str, str], prefix: Path, *switches: str) -> No
         }
         apt = ["apt-get", *(f"-o{key}={value}" for key, value in options.items())]
         quietly(*apt, "update", cwd=work)
-        for name, own in sources.items():
+
+        def unpacked(name: str) -> Path:
             say(f"building {name} from the source package of {suite}")
             quietly(*apt, "source", "--download-only", "--tar-only", name, cwd=work)
             (archive,) = work.glob(f"{name}_*.orig.tar.[gx]z")
             (work / name).mkdir()
             quietly("tar", "-xf", archive, "--strip-components=1", "-C", name, cwd=work)
+            return work / name
+
+        yield unpacked
+
+
+def build_libraries(sources: dict[str, str], prefix: Path, *switches: str) -> None:
+    """Static libraries from source packages. `sources` maps the name of one to switches of its own."""
+    with source_packages() as unpacked:
+        for name, own in sources.items():
+            folder = unpacked(name)
             # Upstream's CMakeLists.txt of zstd and lz4 is not at the top.
-            source = next(
-                p for p in (work / name / "build/cmake", work / name) if (p / "CMakeLists.txt").exists()
-            )
+            source = next(p for p in (folder / "build/cmake", folder) if (p / "CMakeLists.txt").exists())
             common = """-G Ninja -DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=OFF -DBUILD_TESTING=OFF
                 -DCMAKE_INSTALL_LIBDIR=lib -DCMAKE_POSITION_INDEPENDENT_CODE=ON"""
-            configure = ["cmake", "-S", source, "-B", f"build-{name}", f"-DCMAKE_INSTALL_PREFIX={prefix}"]
-            quietly(*configure, *common.split(), *own.split(), *switches, cwd=work)
-            quietly("cmake", "--build", f"build-{name}", "--target", "install", cwd=work)
+            made = folder.with_name(f"build-{name}")
+            configure = ["cmake", "-S", source, "-B", made, f"-DCMAKE_INSTALL_PREFIX={prefix}"]
+            quietly(*configure, *common.split(), *own.split(), *switches)
+            quietly("cmake", "--build", made, "--target", "install")
             texts = prefix / "share/licenses" / name
             texts.mkdir(parents=True, exist_ok=True)
-            for text in (work / name).glob("LICEN[CS]E*"):
+            for text in folder.glob("LICEN[CS]E*"):
                 shutil.copyfile(text, texts / text.name)
 
 
