@@ -117,6 +117,66 @@ def test_sub_interpreters_of_later_pythons_that_are_here(version: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+# Where NumPy loads, so does all of cdd; where it does not, its ImportError is ours.
+WHOLE_PACKAGE = """
+import asyncio
+try:
+    import numpy as np
+    refused = None
+except ImportError as error:
+    refused = str(error)
+try:
+    import cdd
+    from cdd import aio
+except ImportError as error:
+    assert refused is not None, error
+    print("refused", flush=True)
+else:
+    assert refused is None
+    rows = np.arange(3000.0).reshape(1000, 3)
+    memory = cdd.Memory()
+    with cdd.open(memory, "w") as w:
+        w.append(rows)
+    r = cdd.open(memory)
+    assert np.array_equal(r[10:20], rows[10:20])
+    async def main():
+        assert np.array_equal(await r.aread(10, 20), rows[10:20])
+        out = np.empty((20, 3))
+        for _ in range(50):
+            await aio.done(lambda queue, future: queue.read(r._core, future, out, 7, 20, out))
+        assert np.array_equal(out, rows[7:27])
+        assert np.array_equal(await r.aread_windows([1, 2], 20), np.stack([rows[1:21], rows[2:22]]))
+    asyncio.run(main())
+    print("works", flush=True)
+"""
+RUN_IN_SUB_INTERPRETER = """
+import sys
+if sys.argv[1] == "second":
+    import numpy
+if sys.version_info >= (3, 13):
+    import _interpreters as module
+    one = module.create(sys.argv[2])
+    wrong = module.exec(one, sys.argv[3])
+    assert wrong is None, wrong
+else:
+    import _xxsubinterpreters as module
+    one = module.create(isolated=sys.argv[2] == "isolated")
+    module.run_string(one, sys.argv[3])
+module.destroy(one)
+"""
+
+
+@pytest.mark.parametrize("kind", ["legacy", "isolated"])
+@pytest.mark.parametrize("which", ["first", "second"])
+def test_the_package_in_a_sub_interpreter_works_or_is_an_import_error(which: str, kind: str) -> None:
+    """`which` interpreter of its process it is that loads NumPy."""
+    command = [sys.executable, "-P", "-W", "ignore", "-c", RUN_IN_SUB_INTERPRETER, which, kind, WHOLE_PACKAGE]
+    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(cdd.__file__).parent.parent), *sys.path])}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout in ("works\n", "refused\n")
+
+
 @pytest.mark.skipif(not FREE_THREADED, reason="this Python always has a GIL")
 def test_importing_cdd_leaves_the_gil_off() -> None:
     code = "import sys, cdd; sys.exit(sys._is_gil_enabled())"
