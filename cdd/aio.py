@@ -231,39 +231,67 @@ async def turn() -> None:
     _turn_ends = time.monotonic() + _TURN_S
 
 
-async def changes(watch: _cdd.Watch, most_s: float | None) -> None:
-    """Sleeps until a file may have changed: an event, or the next step of the timer; at most so long."""
-    step = watch.step_ms() / 1000
-    if most_s is not None:
-        step = min(step, most_s)
-    descriptor = watch.fileno()
-    if _in_trio():
-        trio = sys.modules["trio"]
-        with trio.move_on_after(step):
-            if descriptor < 0:
-                await trio.sleep_forever()
-            await trio.lowlevel.wait_readable(descriptor)
-            watch.clear()
-        return
-    loop = asyncio.get_running_loop()
-    over, changed = asyncio.Event(), asyncio.Event()
+class Changes:
+    """How one follower sleeps in an event loop between its looks at a file. The loop goes on watching from one
+    sleep to the next, as telling it each time costs more than a look; rest() is the end of that."""
 
-    def hear() -> None:
-        changed.set()
-        over.set()
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._watch: _cdd.Watch | None = None  # which the loop watches
+        self._waiter: asyncio.Future[bool] | None = None
 
-    watches = descriptor >= 0
-    if watches:
+    async def sleep(self, watch: _cdd.Watch, most_s: float | None) -> None:
+        """Until a file may have changed: an event, or the next step of the timer; at most so long."""
+        step = watch.step_ms() / 1000
+        if most_s is not None:
+            step = min(step, most_s)
+        if _in_trio():
+            return await _change_in_trio(watch, step)
+        loop = asyncio.get_running_loop()
+        if self._watch is not watch or self._loop is not loop:
+            self.rest()
+            self._begin(loop, watch)
+        waiter = self._waiter = loop.create_future()
+        timer = loop.call_later(step, _end, waiter)
         try:
-            loop.add_reader(descriptor, hear)
+            if await waiter:
+                watch.clear()  # else the timer's steps go on growing
+        finally:
+            timer.cancel()
+            self._waiter = None
+        return None
+
+    def rest(self) -> None:
+        """The loop watches no more."""
+        if self._watch is not None and self._loop is not None and not self._loop.is_closed():
+            self._loop.remove_reader(self._watch.fileno())
+        self._watch = self._loop = None
+
+    def _begin(self, loop: asyncio.AbstractEventLoop, watch: _cdd.Watch) -> None:
+        if watch.fileno() < 0:
+            return
+        try:
+            loop.add_reader(watch.fileno(), self._hear)
         except NotImplementedError:  # Windows' Proactor watches no descriptor: time alone tells
-            watches = False
-    timer = loop.call_later(step, over.set)
-    try:
-        await over.wait()
-    finally:
-        timer.cancel()
-        if watches:
-            loop.remove_reader(descriptor)
-    if changed.is_set():
-        watch.clear()  # else the timer's steps go on growing
+            return
+        self._loop, self._watch = loop, watch
+
+    def _hear(self) -> None:
+        if self._waiter is None:
+            self.rest()  # the follower is busy: it would be told again and again
+        elif not self._waiter.done():
+            self._waiter.set_result(True)
+
+
+def _end(waiter: "asyncio.Future[bool]") -> None:
+    if not waiter.done():
+        waiter.set_result(False)
+
+
+async def _change_in_trio(watch: _cdd.Watch, step: float) -> None:
+    trio = sys.modules["trio"]
+    with trio.move_on_after(step):
+        if watch.fileno() < 0:
+            await trio.sleep_forever()
+        await trio.lowlevel.wait_readable(watch.fileno())
+        watch.clear()

@@ -95,13 +95,16 @@ class Follower(ABC, Generic[T]):
         """steps(), for `async for`; a thread looks, where a look takes long."""
         from cdd import aio
 
-        since = time.monotonic()
-        while (found := await aio.in_thread(self.next) if by_thread else self.next()) is not Found.END:
-            if not isinstance(found, Found):
-                yield found
-                since = time.monotonic()
-                continue
-            left = self._left(since)
-            if left is not None and left <= 0:
-                return
-            await aio.changes(self.watch, left)
+        since, changes = time.monotonic(), aio.Changes()
+        try:
+            while (found := await aio.in_thread(self.next) if by_thread else self.next()) is not Found.END:
+                if not isinstance(found, Found):
+                    yield found
+                    since = time.monotonic()
+                    continue
+                left = self._left(since)
+                if left is not None and left <= 0:
+                    return
+                await changes.sleep(self.watch, left)
+        finally:
+            changes.rest()

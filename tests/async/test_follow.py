@@ -202,7 +202,8 @@ def test_an_idle_follower_looks_less_and_less_often(path: Path) -> None:
         watch = _cdd.Watch(str(path))
         first = watch.step_ms()
         assert first == 1
-        await aio.changes(watch, None)
+        changes = aio.Changes()
+        await changes.sleep(watch, None)
         assert watch.step_ms() == 4 * first
         steps = [watch.step_ms() for _ in range(12)]
         assert steps[0] == 8 * first
@@ -212,10 +213,83 @@ def test_an_idle_follower_looks_less_and_less_often(path: Path) -> None:
             with cdd.open(path, "a", durability="none") as w:
                 w.append(rows(100, 5))
             since = time.monotonic()
-            await aio.changes(watch, None)
+            await changes.sleep(watch, None)
             assert watch.step_ms() == first
             assert time.monotonic() - since < 5
         tells_nothing = _cdd.Watch("/proc/self/status")
         assert [tells_nothing.step_ms() for _ in range(12)][-1] == 250 or sys.platform != "linux"
 
     asyncio.run(main())
+
+
+def test_the_loop_watches_nothing_when_a_follower_has_ended(path: Path) -> None:
+    async def main() -> None:
+        loop: Any = asyncio.get_running_loop()
+        before = len(loop._selector.get_map())
+        async with cdd.aopen(path) as r:
+            async for _ in r.afollow(timeout=0.02):
+                raise AssertionError("nothing came")
+            assert len(loop._selector.get_map()) == before
+            async for _ in r.afollow(start=0):
+                break  # and whoever collects it closes it
+            await asyncio.sleep(0.01)
+            assert len(loop._selector.get_map()) == before
+
+            async def forever() -> None:
+                async for _ in r.afollow():
+                    raise AssertionError("nothing came")
+
+            task = asyncio.create_task(forever())
+            await asyncio.sleep(0.02)
+            assert len(loop._selector.get_map()) >= before
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert len(loop._selector.get_map()) == before
+            task = asyncio.create_task(forever())
+            await asyncio.sleep(0.02)
+        await asyncio.wait_for(task, 20)  # the reader is closed
+        assert len(loop._selector.get_map()) == before
+
+    asyncio.run(main())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="events come surely on Linux alone")
+def test_a_follower_that_is_busy_is_told_once(path: Path) -> None:
+    """The descriptor stays readable until the follower looks again: the loop must not turn meanwhile."""
+
+    async def main() -> None:
+        watch, changes = _cdd.Watch(str(path)), aio.Changes()
+        await changes.sleep(watch, 0.001)
+        assert changes._watch is watch
+        turns = 0
+        told = changes._hear
+
+        def hear() -> None:
+            nonlocal turns
+            turns += 1
+            told()
+
+        changes.rest()
+        changes._hear = hear  # type: ignore[method-assign]
+        await changes.sleep(watch, 0.001)
+        with cdd.open(path, "a", durability="none") as w:
+            for i in range(5):
+                w.append(rows(100 + i, 1))
+                w.flush()
+                await asyncio.sleep(0.002)
+        assert turns == 1
+        since = time.monotonic()
+        await changes.sleep(watch, 20)
+        assert turns == 2
+        assert time.monotonic() - since < 10
+        changes.rest()
+
+    asyncio.run(main())
+
+
+def test_a_follower_goes_on_in_another_loop(path: Path) -> None:
+    watch, changes = _cdd.Watch(str(path)), aio.Changes()
+    for _ in range(3):
+        asyncio.run(changes.sleep(watch, 0.005))
+    changes.rest()
