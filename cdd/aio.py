@@ -232,8 +232,8 @@ async def turn() -> None:
 
 
 class Changes:
-    """How one follower sleeps in an event loop between its looks at a file. The loop goes on watching from one
-    sleep to the next, as telling it each time costs more than a look; rest() is the end of that."""
+    """How one follower sleeps in an event loop between its looks at a file. The loop goes on watching from
+    one sleep to the next, as telling it each time costs more than a look; rest() is the end of that."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -176,7 +176,9 @@ def check_free_threaded(arguments: list[str]) -> None:
     pip = [str(python), "-m", "pip", "--disable-pip-version-check"]
     if not python.exists():
         quietly(made, "-m", "venv", folder / "venv")
-    quietly(*pip, "install", *group("build"), *group("test"))
+    # uvloop has no wheel for it, and no package is to be compiled here.
+    wanted = [package for package in (*group("build"), *group("test")) if not package.startswith("uvloop")]
+    quietly(*pip, "install", "--only-binary=:all:", *wanted)
     say("building the wheel")
     for old in folder.glob("*.whl"):
         old.unlink()

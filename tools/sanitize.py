@@ -67,11 +67,14 @@ def c_tests() -> None:
     """The C tests of build/dev under valgrind: no byte is read that nobody wrote, none is lost."""
     need(["valgrind"])
     quietly("cmake", "--preset", "dev")
-    quietly("cmake", "--build", "--preset", "dev", "--target", "capi_shared_test")
-    store = BUILD / "valgrind.cdd"
+    programs = {name: f"capi_{name}_test" for name in ("shared", "packed", "nulls", "sizes")}
+    quietly("cmake", "--build", "--preset", "dev", "--target", *programs.values())
+    store, header, symbols = BUILD / "valgrind.cdd", ROOT / "capi/cdd.h", ROOT / "tests/capi/symbols.txt"
+    arguments = {"shared": [store], "packed": [], "nulls": [header, symbols, store], "sizes": [header, store]}
     how = ["--quiet", "--error-exitcode=9", "--leak-check=full"]
     how += ["--errors-for-leak-kinds=definite", "--show-leak-kinds=definite"]  # threads of Jobs never end
-    run("valgrind", *how, BUILD / "dev/tests/capi/capi_shared_test", store)
+    for name, given in arguments.items():
+        run("valgrind", *how, BUILD / "dev/tests/capi" / programs[name], *given)
 
 
 def runtime(name: str) -> str:

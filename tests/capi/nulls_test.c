@@ -313,8 +313,8 @@ static void try_nulls(const entry* one) {
 
 /* ---------------------------------------------------------------- nothing is forgotten */
 
-/* How many pointers the function takes by its declaration: '*' between its parentheses, and of a callback the
- * one that makes it a pointer. -1 where it is not declared. */
+/* How many pointers the function takes by its declaration: '*' or "**" between its parentheses, and of a
+ * callback the one that makes it a pointer. -1 where it is not declared. */
 static int pointers_of(const char* header, const char* name) {
   const size_t length = strlen(name);
   const char* at = header;
@@ -325,7 +325,7 @@ static int pointers_of(const char* header, const char* name) {
   for (at += length; *at != ';'; ++at) {
     if (*at == '(') ++depth;
     if (*at == ')') --depth;
-    if (*at == '*' && (depth == 1 || at[-1] == '(')) ++count;
+    if (*at == '*' && at[-1] != '*' && (depth == 1 || at[-1] == '(')) ++count;
   }
   return count;
 }
