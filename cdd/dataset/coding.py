@@ -6,12 +6,12 @@ import numpy as np
 import numpy.typing as npt
 
 from cdd import arguments
-from cdd.dataset.collecting.category import BYTES, ENDS, Categories, hidden_tables, texts_of
+from cdd.dataset.collecting.category import BYTES, ENDS, Categories, texts_of
 from cdd.dataset.collecting.incoming import is_text
 from cdd.dataset.draft import Draft
 from cdd.dataset.protocol import ops
 from cdd.dataset.protocol.errors import DatasetError
-from cdd.dataset.protocol.state import ColumnState, TableState, path_of
+from cdd.dataset.protocol.state import ColumnState, TableState, hidden_tables, path_of
 from cdd.dataset.superchunk import read_rows
 from cdd.dtypes import Array, array_of
 
@@ -25,38 +25,26 @@ def codes_of(draft: Draft, table: str, name: str, column: ColumnState, values: n
     known = {text: code for code, text in enumerate(_known(draft, table, name))}
     wanted: list[Any] = given.ravel().tolist()
     if all(text in known for text in wanted):
-        return _as_codes(full, column, [known[text] for text in wanted]).reshape(given.shape)
+        return np.array([known[text] for text in wanted], column.dtype).reshape(given.shape)
     if draft.session.directory.puts_whole:
         new = next(text for text in wanted if text not in known)
         raise DatasetError(f"column {full!r} has no text {new!r} yet: new ones are appended, in this place")
-    if any(hidden not in draft.base.tables for hidden in hidden_tables(table, name)):
+    if any(isinstance(op, ops.Create) and op.table in hidden_tables(table, name) for op in draft.ops):
         raise DatasetError(f"column {full!r} is new: more texts can be given to it after the commit")
     categories = draft.writer._table(table)._categories
     if name not in categories:
         categories[name] = Categories(draft.writer, table, name, column)
         categories[name].load()
         draft.catch_up()
-    codes = _as_codes(full, column, categories[name].codes(given.ravel()).tolist())
+    codes = categories[name].codes(given.ravel())
     draft.append_texts()
     return codes.reshape(given.shape)
 
 
-def _as_codes(full: str, column: ColumnState, codes: list[int]) -> Array:
-    most = int(np.iinfo(column.dtype).max)
-    if codes and max(codes) > most:
-        raise ValueError(
-            f"column {full!r}: codes of {column.dtype} tell {most + 1} texts apart, those of a column of "
-            "that name that was dropped included"
-        )
-    return np.array(codes, column.dtype)
-
-
 def add_texts(draft: Draft, table: str, name: str, column: ColumnState, texts: Array) -> None:
-    """Makes the tables that hold the texts of a column that is to be added, where there are none of a column
-    of that name that was dropped. Raises ValueError for too many."""
+    """Makes the tables that hold the texts of a column that is to be added. Raises ValueError for too
+    many."""
     full = path_of(table, name)
-    if any(hidden in draft.state.tables for hidden in hidden_tables(table, name)):
-        return
     known = dict.fromkeys(texts.ravel().tolist())
     most = int(np.iinfo(column.dtype).max) + 1
     if len(known) > most:

@@ -1,7 +1,9 @@
 """A version in the making: the operations and the new files of a transaction."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +16,20 @@ from cdd.dataset.options import Options
 from cdd.dataset.protocol import extents as ex
 from cdd.dataset.protocol import ops
 from cdd.dataset.protocol.directory import Directory
+from cdd.dataset.protocol.errors import ConflictError
 from cdd.dataset.protocol.log import Version
-from cdd.dataset.protocol.state import ColumnState, folder_of, next_number
+from cdd.dataset.protocol.state import ColumnState, State, files_of, folder_of, next_number
 from cdd.dataset.superchunk import NewSuperchunk, new_superchunk
 from cdd.dtypes import Array
+
+
+@dataclass
+class Compaction:
+    """A run of rows that was written anew: the operation that puts it in place, its file, and how."""
+
+    op: ops.Compact
+    path: str
+    options: dict[str, Any]
 
 
 class Draft:
@@ -31,6 +43,7 @@ class Draft:
         self.state = self.base.copy()
         self.ops: list[ops.Op] = []
         self.files: list[str] = []  # that only this draft has
+        self._compactions: list[Compaction] = []  # of the operations, in their order
         self.is_over = False
 
     def need_open(self) -> None:
@@ -96,12 +109,14 @@ class Draft:
         """A superchunk's number that no version has had, nor what this draft did so far."""
         return next_number(self.state, folder_of(table, name, column))
 
-    def compact(self, table: str, name: str, options: dict[str, Any]) -> int:
-        """Joins what is small in a column; with options all of it is written anew. Returns how many files."""
+    def compact(self, table: str, name: str, options: dict[str, Any], done: Collection[int] = ()) -> int:
+        """Joins what is small in a column; with options all of it is written anew, but superchunks that are
+        `done`. Returns how many files."""
         state = self.state.table(table)
         most = self.writer._options.superchunk_bytes
         column = state.columns[name]
-        runs = runs_to_join(self.session, table, name, column, state.rows, most, bool(options))
+        left = done if options else None
+        runs = runs_to_join(self.session, table, name, column, state.rows, most, left)
         for start, stop in runs:
             column = self.state.column(table, name)
             least = self._least(table, name, column)
@@ -111,21 +126,68 @@ class Draft:
             )
             self.files.append(path)
             self.do(op)
+            self._compactions.append(Compaction(op, path, options))
         return len(runs)
+
+    def _compact_anew(self) -> bool:
+        """After a conflict: compacts again, on the newest version, what was compacted last and others changed
+        meanwhile. Its rows are what they were, so nobody asked for more than that they lie together. False
+        where nothing was compacted last; raises ConflictError where something else is what conflicts."""
+        count = len(self.ops)
+        while count > 0 and isinstance(self.ops[count - 1], ops.Compact):
+            count -= 1
+        last = self._compactions[len(self._compactions) - (len(self.ops) - count) :]
+        if not last:
+            return False
+        del self.ops[count:], self._compactions[-len(last) :]
+        self.catch_up()
+        done: dict[tuple[str, str], set[int]] = {}
+        lost: dict[tuple[str, str], dict[str, Any]] = {}
+        for one in last:
+            column = one.op.table, one.op.column
+            if column[1] in self.state.table(column[0]).columns and not one.op.has_moved(self.state):
+                self.do(one.op)
+                self._compactions.append(one)
+                done.setdefault(column, set()).add(int(one.op.after[0, ex.NUMBER]))
+                continue
+            self.files.remove(one.path)
+            self.writer._directory.delete(one.path)
+            lost[column] = one.options
+        for (table, name), options in lost.items():
+            if name in self.state.table(table).columns:
+                self.compact(table, name, options, done.get((table, name), ()))
+        return True
 
     def commit(self, message: str, kind: str = "") -> Version | None:
         """Makes the version, None where nothing was done; the draft is over then."""
         self.need_open()
         try:
-            if not self.ops:
-                return None
-            kinds = list(dict.fromkeys(op.kind for op in self.ops))
-            main = kind or next((kind for kind in kinds if kind != "append"), kinds[0])
-            new = self.session.commit(self.base, self.ops, message, main)
-            self.files = []
-            return self.session.version(new.number)
+            while self.ops:
+                kinds = list(dict.fromkeys(op.kind for op in self.ops))
+                main = kind or next((kind for kind in kinds if kind != "append"), kinds[0])
+                try:
+                    new = self.session.commit(self.base, self.ops, message, main)
+                except ConflictError:
+                    if not self._compact_anew():
+                        raise
+                    continue
+                self._delete_needless(new)
+                return self.session.version(new.number)
+            return None
         finally:
             self.close()
+
+    def _delete_needless(self, new: State) -> None:
+        """Files of rows that the draft replaced again, or whose column it dropped: no version has them."""
+        files, self.files = set(self.files), []
+        folders = {path.rpartition("/")[0] for path in files}
+        for table, found in new.tables.items():
+            for name, column in found.columns.items():
+                if folder_of(table, name, column) in folders:
+                    files -= files_of(table, name, column)
+        for path in files:
+            with suppress(OSError):  # the version is there: prune() finds what is left
+                self.writer._directory.delete(path)
 
     def close(self) -> None:
         """Lets go of everything; what was not committed is gone."""

@@ -9,7 +9,7 @@ from typing import Any, Self
 from cdd import _cdd, arguments
 from cdd.dataset.awaited import AwaitedDataset
 from cdd.dataset.checking import DatasetReport
-from cdd.dataset.collecting.category import BYTES, ENDS, hidden_tables, texts_of
+from cdd.dataset.collecting.category import BYTES, ENDS, texts_of
 from cdd.dataset.column import Column
 from cdd.dataset.home import Home, Shown
 from cdd.dataset.nested import group_of
@@ -17,7 +17,7 @@ from cdd.dataset.protocol.directory import Directory, LocalDirectory, directory_
 from cdd.dataset.protocol.identity import read_id
 from cdd.dataset.protocol.log import Version
 from cdd.dataset.protocol.session import Session
-from cdd.dataset.protocol.state import State, locate, path_of
+from cdd.dataset.protocol.state import State, hidden_tables, locate, path_of
 from cdd.dataset.table import Table
 from cdd.progress import Progress
 

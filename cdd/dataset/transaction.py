@@ -169,6 +169,7 @@ class TableTransaction:
         draft, (table, column) = self._draft, self._find(name)
         draft.hold(table)
         draft.do(ops_of_names.DropColumn(table, column))
+        draft.writer._table(table).forget_texts(column)
 
     def rename_column(self, name: str, new: str) -> None:
         """Gives a column another name. Its files stay where they are."""

@@ -1,6 +1,7 @@
 """Transactions, conflicts, tags, expiring, pruning: what changes, and what never does."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -243,6 +244,46 @@ def test_compact_joins_what_is_small(tmp_path: Path) -> None:
     after = datasets.open(path)
     assert after["price"].superchunks == 1
     assert np.array_equal(after["price"][:], before["price"][:95])
+
+
+@pytest.mark.parametrize("options", [{}, {"profile": "dense"}])
+def test_compaction_gives_way(tmp_path: Path, options: dict[str, Any]) -> None:
+    """Whoever changed the same rows meanwhile was faster: they are compacted again, and nothing is left."""
+    path = tmp_path / "set"
+    filled(path)
+    for i in range(0, 90, 7):
+        with datasets.transaction(path) as t:
+            t["price"][i] = -1.0
+            t["time"].attrs["i"] = i
+    with datasets.transaction(path, "mine") as t:
+        t.attrs["mine"] = 1
+        t.compact(**options)
+        with datasets.transaction(path) as other:
+            other["price"][50] = 50.0
+            other.compact(columns="price")
+        with datasets.transaction(path) as other:
+            other.drop_column("ob")
+    ds = datasets.open(path)
+    wanted = np.arange(100) / 2
+    wanted[0:90:7] = -1.0
+    wanted[50] = 50.0
+    assert np.array_equal(ds["price"][:], wanted)
+    assert ds.columns == ("time", "price")
+    assert ds.attrs == {"mine": 1}
+    assert ds.versions(1)[0].message == "mine"
+    assert ds["price"].superchunks == 2  # one of them the tail
+    assert ds.verify().ok
+    datasets.expire(path, keep=1)
+    datasets.prune(path, orphans=True)
+    files = [file.name for file in (path / "data").rglob("*.cdd")]
+    assert len(files) == ds["price"].superchunks + ds["time"].superchunks
+    assert datasets.open(path).verify().ok
+    with pytest.raises(datasets.ConflictError), datasets.transaction(path) as t:
+        t["price"][3] = 0.0
+        t.compact(profile="dense")
+        with datasets.transaction(path) as other:
+            other["price"][3] = 1.0
+    assert datasets.open(path)["price"][3] == 1.0
 
 
 def test_attach_opens_only_what_is_allowed(tmp_path: Path) -> None:

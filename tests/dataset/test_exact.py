@@ -1,5 +1,6 @@
 """What is given to a dataset stays what it is, or is refused: numbers, times and texts, by every way in."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -151,6 +152,36 @@ def test_columns_of_texts_are_added() -> None:
     ds = datasets.open(place)
     assert ds["s"].text() == ["v", "w", "w", "z"]
     assert ds["f"].text() == ["all", "all", "all", "other"]
+
+
+def test_texts_go_with_their_column(tmp_path: Path) -> None:
+    path = tmp_path / "set"
+    with datasets.open(path, "w", clock=None) as w:
+        w.append(s=["a", "b"], x=[1, 2])
+    before = datasets.open(path).version
+    with datasets.transaction(path) as t:
+        t["s"][0] = "new"
+        t.drop_column("s")
+        t.add_column("s", ["c", "d"])
+        with pytest.raises(datasets.DatasetError, match="after the commit"):
+            t["s"][0] = "more"
+    assert datasets.open(path)["s"].categories == ["c", "d"]
+    with datasets.transaction(path) as t:
+        t.drop_column("s")
+    assert "s.values" not in (path / "meta" / "storage.json").read_text()
+    with datasets.transaction(path) as t:
+        t["x"].attrs["unit"] = "lots"
+        t.drop_column("x")
+    with datasets.open(path, "a") as w:
+        w.append(s=["e", "f", "e"])
+    ds = datasets.open(path)
+    assert (ds["s"].text(), ds["s"][:].tolist()) == (["e", "f", "e"], [0, 1, 0])
+    assert datasets.open(path, as_of=before)["s"].text() == ["a", "b"]
+    datasets.expire(path, keep=1)
+    datasets.prune(path)
+    assert len(list((path / "data").rglob("*.cdd"))) == 3
+    assert datasets.open(path)["s"].text() == ["e", "f", "e"]
+    assert ds.verify().ok
 
 
 def test_new_texts_beside_a_collector_are_refused() -> None:

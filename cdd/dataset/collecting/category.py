@@ -8,15 +8,10 @@ import numpy as np
 from cdd.dataset.collecting.collector import Collector
 from cdd.dataset.collecting.sealed import table_of
 from cdd.dataset.collecting.tails import TailTable
-from cdd.dataset.protocol.state import ColumnState, TableState, path_of
+from cdd.dataset.protocol.state import ColumnState, TableState, hidden_tables, path_of
 from cdd.dtypes import Array
 
 BYTES, ENDS = "utf8", "ends"
-
-
-def hidden_tables(table: str, name: str) -> tuple[str, str]:
-    """Of a category column: where the bytes of its texts are, and where each of them ends."""
-    return f"{path_of(table, name)}.values", f"{path_of(table, name)}.ends"
 
 
 def texts_of(data: Array, ends: Array) -> list[str]:
@@ -30,6 +25,7 @@ class Categories:
     """The texts of one column, as its writer knows them."""
 
     def __init__(self, collector: Collector, table: str, name: str, column: ColumnState) -> None:
+        self._collector = collector
         self._name = path_of(table, name)
         self._most = int(np.iinfo(column.dtype).max) + 1
         self._dtype = column.dtype
@@ -46,6 +42,12 @@ class Categories:
             (table, TableState(None, "any", {key: ColumnState(np.dtype(dtype), ())}, hidden=True))
             for table, key, dtype in kinds
         ]
+
+    def let_go(self) -> None:
+        """Closes the hidden tables, which are of no column any more."""
+        for table in (self._bytes, self._ends):
+            table.let_go()
+            self._collector._members.pop(table.name, None)
 
     def load(self) -> None:
         """Looks at the texts that are there, before rows with their codes get into a version; what a crash

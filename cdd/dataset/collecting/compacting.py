@@ -8,6 +8,7 @@ rewritten as often as sizes double.
 import math
 import warnings
 from bisect import bisect_left
+from collections.abc import Collection
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -123,17 +124,25 @@ def write_run(
 
 
 def runs_to_join(
-    session: Session, table: str, name: str, column: ColumnState, rows: int, most: int, all_of_it: bool
+    session: Session,
+    table: str,
+    name: str,
+    column: ColumnState,
+    rows: int,
+    most: int,
+    left: Collection[int] | None,
 ) -> list[tuple[int, int]]:
-    """Row ranges of a column that are to lie in a superchunk each: what is small, or all that has files."""
+    """Row ranges of a column that are to lie in a superchunk each: what is small, or all that lies in files
+    where `left` tells which of these, by number, stay."""
     extents = ex.cut(column.extents, 0, rows)
     if ex.is_open(column.extents):
         extents = extents[: len(column.extents) - 1]  # the tail is a collector's
     if len(extents) == 0:
         return []
     ends = [0, *ex.ends(extents).tolist()]
-    if all_of_it:
-        return [(ends[i], ends[i + 1]) for i in range(len(extents)) if extents[i, ex.NUMBER]]
+    if left is not None:
+        numbers = [int(extent[ex.NUMBER]) for extent in extents]
+        return [(ends[i], ends[i + 1]) for i, n in enumerate(numbers) if n and n not in left]
     sizes = stored_bytes(session, table, name, column, extents)
     whole = [bool(e[ex.FIRST] == 0 and e[ex.NUMBER]) for e in extents]
     return [(ends[i], ends[j]) for i, j in small_runs(sizes, whole, most)]

@@ -156,6 +156,12 @@ class TableWriter(AwaitedTableWriter):
             slice(a, b) for a, b in zip(bounds, ends, strict=False)
         ]
 
+    def forget_texts(self, name: str) -> None:
+        """Lets go of the texts of a column that is to be dropped: another of its name has its own."""
+        categories = self._categories.pop(name, None)
+        if categories is not None:
+            categories.let_go()
+
     def open(self) -> None:
         """Opens the tails, and looks at what is there. Those of its texts come first: no version has codes of
         texts that it has not."""

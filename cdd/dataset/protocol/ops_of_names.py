@@ -5,7 +5,15 @@ from typing import Any
 
 from cdd.dataset.protocol.errors import DatasetError, VersionExpiredError
 from cdd.dataset.protocol.ops import ROWS, OfColumn, Op, Theirs
-from cdd.dataset.protocol.state import ColumnState, State, TableState, check_new_names, folder_of, path_of
+from cdd.dataset.protocol.state import (
+    ColumnState,
+    State,
+    TableState,
+    check_new_names,
+    folder_of,
+    hidden_tables,
+    path_of,
+)
 
 
 class OfColumns(OfColumn):
@@ -38,20 +46,29 @@ class AddColumn(OfColumns):
 
 @dataclass
 class DropColumn(OfColumns):
-    """A column is gone."""
+    """A column is gone, and with it the tables that hold its texts."""
 
     forbidden = ("append", "create", "roll")
 
     def apply(self, state: State) -> None:
         column = state.column(self.table, self.column)
-        folder = folder_of(self.table, self.column, column)
-        state.gone[folder] = max(state.gone.get(folder, 1), column.next)
+        _keep_number(state, self.table, self.column, column)
+        if column.category is not None:
+            for hidden in hidden_tables(self.table, self.column):
+                for key, texts in state.tables.pop(hidden, TableState()).columns.items():
+                    _keep_number(state, hidden, key, texts)
         table = state.table(self.table)
         del table.columns[self.column]
         if table.clock == self.column:
             table.clock = None
         if not table.columns:
             table.rows = 0
+
+
+def _keep_number(state: State, table: str, name: str, column: ColumnState) -> None:
+    """Others that come by the name of a column that goes have none of its superchunks' numbers."""
+    folder = folder_of(table, name, column)
+    state.gone[folder] = max(state.gone.get(folder, 1), column.next)
 
 
 @dataclass

@@ -134,6 +134,11 @@ def path_of(table: str, column: str) -> str:
     return f"{table}/{column}" if table else column
 
 
+def hidden_tables(table: str, name: str) -> tuple[str, str]:
+    """Of a category column: where the bytes of its texts are, and where each of them ends."""
+    return f"{path_of(table, name)}.values", f"{path_of(table, name)}.ends"
+
+
 def folder_of(table: str, name: str, column: ColumnState) -> str:
     """Where its superchunks lie: by its name, or by the one that it had first."""
     return f"data/{column.folder or path_of(table, name)}"
