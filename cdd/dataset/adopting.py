@@ -103,8 +103,8 @@ def _check_times(name: str, reader: Reader, column: ColumnState) -> None:
             )
         last = times[-1]
     if len(reader) and column.stored is not None:
-        bits = np.array([reader[0], reader[-1]], reader.dtype).view(np.int64)
-        column.stored[0, ex.FIRST_ITEM :] = int(bits[0]), int(bits[1]), 1
+        ends = np.array([reader[0], reader[-1]], reader.dtype)
+        column.stored[0, ex.FIRST_ITEM :] = *ex.items_of(ends), 1
 
 
 def _link(session: Session, base: State, file: Path, table: str, name: str, column: ColumnState) -> str:

@@ -182,8 +182,7 @@ def modification(of: Draft, table: str, name: str, key: Any, values: npt.ArrayLi
         piece = extent.copy()
         piece[0, ex.FIRST], piece[0, ex.ROWS] = first, count
         if state.clock == name:
-            bits = rows.view(np.int64)
-            piece[0, ex.FIRST_ITEM :] = int(bits[first]), int(bits[first + count - 1]), 1
+            piece[0, ex.FIRST_ITEM :] = *ex.items_of(rows[first : first + count]), 1
         else:
             piece[0, ex.FIRST_ITEM :] = 0
         pieces.append(ops.Piece(int(numbers[first]), int(numbers[first]) + count, piece))

@@ -15,6 +15,7 @@ from cdd.dataset.checking import ColumnReport, find_wrong
 from cdd.dataset.home import Home
 from cdd.dataset.protocol import extents as ex
 from cdd.dataset.protocol.state import ColumnState, files_of, folder_of, path_of, superchunk_path
+from cdd.dataset.superchunk import prefix_of
 from cdd.dtypes import Array, DType, buffer_dtype, code_of
 from cdd.progress import Progress
 from cdd.store.rows import ArrayRows
@@ -48,10 +49,7 @@ class Column(AwaitedColumn, ArrayRows):
         self._name = f"column {path_of(table, name)!r}"
         self._elsewhere: dict[int, Any] = {}
         layout = code_of(state.dtype), state.row_shape
-        directory = home.session.directory
-        prefix = f"{directory.name}/{folder_of(table, name, state)}/__"
-        if directory.is_local:
-            prefix = str(directory.store(f"{folder_of(table, name, state)}/__"))
+        prefix = prefix_of(home.session.directory, folder_of(table, name, state))
         self._made = _cdd.Column(layout, prefix, home.files)
         self._waiting: tuple[ColumnState, int, int] | None = (state, 0, 0)  # until somebody reads
         self._dtype = state.dtype

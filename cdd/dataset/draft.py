@@ -98,11 +98,9 @@ class Draft:
             new.writer.append(rows)
         finally:
             new.writer.close()
-        items = None
         state = self.state.tables.get(table)
-        if state is not None and state.clock == name and len(rows):
-            bits = np.ascontiguousarray(rows[[0, -1]]).view(np.int64)
-            items = int(bits[0]), int(bits[1])
+        is_clock = state is not None and state.clock == name and len(rows) > 0
+        items = ex.items_of(rows) if is_clock else None
         return ex.one(new.number, 0, len(rows), new.id, items), new.number
 
     def _least(self, table: str, name: str, column: ColumnState) -> int:

@@ -53,13 +53,17 @@ class Home:
 
     def allowed(self, name: str, state: ColumnState) -> dict[int, str]:
         """Paths of superchunks that lie elsewhere, where that is below a folder that is allowed."""
-        found = {}
-        for number, place in state.elsewhere.items():
-            path = Path(place).resolve()
-            if not any(path.is_relative_to(folder) for folder in self._allow):
-                raise DatasetError(
-                    f"column {name!r}: superchunk {number} lies at {place!r}, below none of the folders that "
-                    "allow= names"
-                )
-            found[number] = str(path)
-        return found
+        return {number: allowed_path(name, state, number, self._allow) for number in state.elsewhere}
+
+
+def allowed_path(name: str, state: ColumnState, number: int, allow: tuple[Path, ...]) -> str:
+    """The path of a column's superchunk that lies elsewhere. Raises DatasetError where that is below none of
+    the folders that are allowed, once links are resolved."""
+    place = state.elsewhere[number]
+    path = Path(place).resolve()
+    if not any(path.is_relative_to(folder) for folder in allow):
+        raise DatasetError(
+            f"column {name!r}: superchunk {number} lies at {place!r}, below none of the folders that allow= "
+            "names"
+        )
+    return str(path)

@@ -138,11 +138,12 @@ class Dataset(AwaitedDataset, Table):
 
     def __getitem__(self, name: str) -> Any:
         """The Column of that name, or the Table; of the first part of nested names a structured view."""
+        found = self._columns.get(name) if isinstance(name, str) else None
+        if found is not None and not self._closed:
+            return found
         self._need_open()
         if not isinstance(name, str):
             raise TypeError(f"a column is asked for by its name, not by {arguments.shown(name)}")
-        if name in self._columns:
-            return self._columns[name]
         if (group := group_of(self._columns, name)) is not None:
             return group
         table, column = locate(self._state, name)

@@ -18,6 +18,7 @@ from cdd import _cdd
 from cdd.dataset.changing import fill_extent
 from cdd.dataset.checking import find_wrong
 from cdd.dataset.draft import Draft
+from cdd.dataset.home import allowed_path
 from cdd.dataset.protocol import extents as ex
 from cdd.dataset.protocol import ops
 from cdd.dataset.protocol.directory import Directory, directory_of
@@ -168,14 +169,9 @@ def _damaged(draft: Draft, table: str) -> list[tuple[str, int]]:
 
 
 def _place(draft: Draft, table: str, name: str, column: ColumnState, number: int) -> tuple[str, str | None]:
-    elsewhere = column.elsewhere.get(number)
-    if elsewhere is not None:
-        place = Path(elsewhere).resolve()
-        if not any(place.is_relative_to(folder) for folder in draft.allow):
-            raise DatasetError(
-                f"column {path_of(table, name)!r}: superchunk {number} lies at {elsewhere!r}, below none of "
-                "the folders that allow= names"
-            )
+    elsewhere = None
+    if number in column.elsewhere:
+        elsewhere = allowed_path(path_of(table, name), column, number, draft.allow)
     return superchunk_path(table, name, column, number), elsewhere
 
 
@@ -271,10 +267,8 @@ def _write_kept(
                 block = salvage.read(start, min(start + step, there + count))
                 new.writer.append(block)
                 ends += [block[:1], block[-1:]]
-            bits = [int(end.view(np.int64)[0]) for end in (ends[0], ends[-1])] if is_clock else None
-            pieces.append(
-                (begin, ex.one(new.number, at, count, new.id, (bits[0], bits[1]) if bits else None))
-            )
+            items = ex.items_of(np.concatenate((ends[0], ends[-1]))) if is_clock else None
+            pieces.append((begin, ex.one(new.number, at, count, new.id, items)))
             at += count
     finally:
         new.writer.close()
@@ -282,10 +276,6 @@ def _write_kept(
         stop = begin + int(extent[0, ex.ROWS])
         before = ex.cut(draft.state.column(table, name).extents, begin, stop)
         draft.do(ops.Compact(table, name, begin, stop, before, extent, new.number + 1))
-
-
-def _bits(time: Array) -> int:
-    return int(time.view(np.int64)[0])
 
 
 class _Salvage:

@@ -106,19 +106,21 @@ class _PuttingWriter(Writer):
 _WRITERS: dict[bool, Any] = {False: Writer, True: _PuttingWriter}
 
 
+def prefix_of(directory: Directory, folder: str) -> str:
+    """What the paths of the superchunks in a folder begin with, before their number."""
+    return str(directory.store(f"{folder}/__")) if directory.is_local else f"{directory.name}/{folder}/__"
+
+
 def core_of(session: Session, table: str, name: str, column: ColumnState, rows: int) -> _cdd.Column:
     """The column's rows, without the face of an array."""
     directory = session.directory
     places: dict[int, Any] = dict(column.elsewhere)
-    prefix = f"{directory.name}/{folder_of(table, name, column)}/__"
-    if directory.is_local:
-        prefix = str(directory.store(f"{folder_of(table, name, column)}/__"))
-    else:
+    if not directory.is_local:
         for number in ex.numbers(column.extents):
             places[number] = directory.store(superchunk_path(table, name, column, number))
     files = _cdd.Superchunks({"mmap": False}, 64)
     layout = code_of(column.dtype), column.row_shape
-    core = _cdd.Column(layout, prefix, files)
+    core = _cdd.Column(layout, prefix_of(directory, folder_of(table, name, column)), files)
     core.set(np.ascontiguousarray(column.extents), places, rows, path_of(table, name))
     return core
 

@@ -18,14 +18,15 @@ def at(column: ArrayRows, time: Any, side: str) -> Any:
         raise ValueError(f'side is "left" or "right", not {side!r}')
     is_left = side == "left"
     times = _ticks(column.dtype, time, up=not is_left)
-    found = column.searchsorted(times, "right" if is_left else "left")
-    rows = np.asarray(found) - (1 if is_left else 0)
-    outside = (rows < 0) | (rows >= len(column))
-    if outside.any():
-        lost = np.asarray(times)[outside].flat[0]
+    rows = column.searchsorted(times, "right" if is_left else "left") - is_left
+    if isinstance(rows, int):  # NumPy would take longer than the look-up
+        lost = [] if 0 <= rows < len(column) else [times]
+    else:
+        lost = times[(rows < 0) | (rows >= len(column))]
+    if len(lost):
         what = "not later" if is_left else "not earlier"
-        raise IndexError(f"there is no row that is {what} than {lost}")
-    return int(rows[()]) if rows.ndim == 0 else rows
+        raise IndexError(f"there is no row that is {what} than {lost[0]}")
+    return rows
 
 
 def between(column: ArrayRows, start: Any, stop: Any) -> slice:

@@ -99,7 +99,7 @@ def write_run(
     sealed = ex.cut(column.extents, 0, stop)
     core = core_of(session, table, name, column.with_extents(sealed), stop)
     new = new_superchunk(session, dataset_id, table, name, column, durability="flush", least=least, **options)
-    items: list[int] = []
+    items: tuple[int, int] | None = None
     try:
         step = max(1, _BLOCK_BYTES // max(1, math.prod(column.row_shape) * column.dtype.itemsize))
         for at in range(start, stop, step):
@@ -108,8 +108,8 @@ def write_run(
             core.read_into(at, end, block)
             new.writer.append(block.view(column.dtype))
             if is_clock:
-                bits = block.view(np.int64)
-                items = [items[0] if items else int(bits[0]), int(bits[-1])]
+                first, last = ex.items_of(block)
+                items = items[0] if items else first, last
         new.writer.close()
     except BaseException:
         new.writer.close()
@@ -117,8 +117,7 @@ def write_run(
         raise
     finally:
         core.close()
-    known = (items[0], items[1]) if items else None
-    after = ex.one(new.number, 0, stop - start, new.id, known)
+    after = ex.one(new.number, 0, stop - start, new.id, items)
     before = ex.cut(column.extents, start, stop)
     return ops.Compact(table, name, start, stop, before, after, new.number + 1), new.path
 

@@ -92,10 +92,7 @@ class SealedTable(TailTable):
                 new.writer.append(rows)
                 new.writer.close()
                 self._next[name] = new.number + 1
-                items = None
-                if name == state.clock:
-                    bits = np.ascontiguousarray(rows[[0, -1]]).view(np.int64)
-                    items = int(bits[0]), int(bits[1])
+                items = ex.items_of(rows) if name == state.clock else None
                 made[name] = ex.one(new.number, 0, len(rows), new.id, items)
         except BaseException:
             for path in paths:

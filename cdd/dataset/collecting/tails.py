@@ -230,7 +230,7 @@ class TailTable:
         begin, column, session = self.open[clock].begin, state.columns[clock], self._of._session
         first = read_rows(session, self.name, clock, column, rows, begin, begin + 1)
         last = read_rows(session, self.name, clock, column, rows, rows - 1)
-        return int(first.view(np.int64)[0]), int(last.view(np.int64)[0])
+        return ex.items_of(np.concatenate((first, last)))
 
     def has_rows(self) -> bool:
         return any(self.rows > tail.begin for tail in self.open.values())
@@ -371,8 +371,7 @@ def _extents(is_clock: bool, name: str, parts: list[Rows], made: list[dict[str, 
     """Of one column: whole superchunks for all parts but the last, and a tail."""
     found = []
     for part, tails in zip(parts[:-1], made[:-1], strict=True):
-        bits = np.ascontiguousarray(part[name][[0, -1]]).view(np.int64) if is_clock else None
-        items = None if bits is None else (int(bits[0]), int(bits[1]))
+        items = ex.items_of(part[name]) if is_clock else None
         found.append(ex.one(tails[name].number, 0, len(part[name]), tails[name].id, items))
     return np.concatenate((*found, _open(made[-1][name])))
 

@@ -37,6 +37,12 @@ def id_of(extent: Array) -> bytes:
     return extent[ID : ID + 2].tobytes()
 
 
+def items_of(times: Array) -> tuple[int, int]:
+    """The first and last item of a clock's rows, as extents have them."""
+    bits = np.ascontiguousarray(times[[0, -1]]).view(np.int64)
+    return int(bits[0]), int(bits[1])
+
+
 def is_open(extents: Array) -> bool:
     return len(extents) > 0 and bool(extents[-1, ROWS] == OPEN)
 
@@ -66,21 +72,16 @@ def cut(extents: Array, start: int, stop: int | None) -> Array:
     found = extents[i : j + 1].copy()
     lead = start - (int(end[i - 1]) if i else 0)
     if lead:
-        _forget_items(found[0], first=True)
+        found[0, FIRST_ITEM:] = 0  # the file tells them again
         found[0, FIRST] += lead if found[0, NUMBER] else 0
         if found[0, ROWS] != OPEN:
             found[0, ROWS] -= lead
     over = int(end[j]) - last
     if over:
-        _forget_items(found[-1], first=False)
+        found[-1, FIRST_ITEM:] = 0
         begin = max(start, int(end[j - 1]) if j else 0)
         found[-1, ROWS] = last - begin
     return found
-
-
-def _forget_items(extent: Array, first: bool) -> None:
-    del first  # the file tells both again
-    extent[FIRST_ITEM:] = 0
 
 
 def join(*parts: Array) -> Array:

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from cdd import _cdd
 from cdd.dataset.protocol import extents as ex
 from cdd.dtypes import Array, DType
 
@@ -204,7 +203,3 @@ def check_new_names(state: State, table: str, names: list[str]) -> None:
                 raise ValueError(f"{name!r} cannot be the name of a column: {lead!r} is one already")
         if name not in tables and any(other.startswith(f"{name}/") for other in every):
             raise ValueError(f"{name!r} cannot be the name of a column: others are within it")
-
-
-def content_id(data: bytes) -> str:
-    return _cdd.content_hash(data).hex()
