@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from cdd.dataset.collecting.compacting import runs_to_join, write_run
 from cdd.dataset.collecting.tails import TailTable
 from cdd.dataset.collecting.writer import DatasetWriter
