@@ -253,6 +253,7 @@ def main() -> None:
         writer, codec, kind, count, folder = options.one
         return one(writer, codec, kind, int(count), folder)
     if options.parts is not None:
+        sys.path.insert(0, str(Path(__file__).parent))  # -P leaves it out
         import tiles_parts
 
         return tiles_parts.run(options.parts, options.folder, options.seconds)

@@ -1,7 +1,6 @@
 """The writer of one array of tiles: frames and bytes in, and what became of them."""
 
 import json
-import math
 import os
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -43,9 +42,6 @@ class Progress(NamedTuple):
     def encode_rate(self) -> float:
         """Bytes a second of encoding and storing tiles, while that is done; 0 before the first."""
         return self.received_bytes / self.encode_seconds if self.encode_seconds else 0.0
-
-
-_RECEIVED_BYTES = Progress._fields.index("received_bytes")
 
 
 class TileWriter(AwaitedTileWriter):
@@ -129,14 +125,7 @@ class TileWriter(AwaitedTileWriter):
         Any strides and byte order; TypeError for another dtype, ValueError for another shape, for frames
         beyond a bounded shape, or while write() has taken part of a frame, before any is taken.
         """
-        items = self._frames(frames).reshape(-1).view(np.uint8)
-        frame_bytes = math.prod(self.frame_shape) * self._dtype.itemsize
-        if not self.closed and (part := self._core.progress(0)[_RECEIVED_BYTES] % frame_bytes):
-            raise ValueError(
-                f"write() has taken {part:,} bytes of a frame of {frame_bytes:,}: its other "
-                f"{frame_bytes - part:,} come first"
-            )
-        self._core.append(items)
+        self._core.append(self._frames(frames).reshape(-1).view(np.uint8))
 
     def _frames(self, frames: npt.ArrayLike) -> Array:
         array = array_of(frames)

@@ -7,6 +7,7 @@
 #include "core/base/of_thread.h"
 #include "core/base/scratch.h"
 #include "core/simd/crc32c.h"
+#include "core/threads/for_each.h"
 
 namespace cdd::tiles {
 namespace {
@@ -15,6 +16,7 @@ using zarr::Packing;
 
 constexpr int kLowestLevel = -7, kHighestLevel = 22;
 constexpr std::size_t kCheckBytes = 4;
+constexpr std::size_t kLeastShared = 512 << 10;  // a tile of which several threads decode parts
 
 Scratch& encoded_bytes() {
   thread_local OfThread<Scratch> own;
@@ -34,6 +36,15 @@ void check_level(const TileCodecOptions& options) {
   if (options.zstd_level >= lowest && options.zstd_level <= highest) return;
   fail(ErrorCode::InvalidArgument, "zstd_level is %d, codec \"%s\" takes %d to %d", options.zstd_level,
        options.name.c_str(), lowest, highest);
+}
+
+// Blocks go by in groups, so that threads do not meet at every one of them.
+void decode_shared(const blosc::Decoder& decoder, MutableBytes out) {
+  const std::size_t blocks = decoder.blocks();
+  const std::size_t groups = std::min(blocks, out.size() / (kLeastShared / 4));
+  for_each(groups, [&](std::size_t g) {
+    for (std::size_t i = blocks * g / groups; i < blocks * (g + 1) / groups; ++i) decoder.decode(i, out);
+  });
 }
 
 }  // namespace
@@ -105,7 +116,7 @@ std::span<const Bytes> TileCodec::encode(std::span<const Bytes> planes, std::vec
   return parts;
 }
 
-void TileCodec::decode(Bytes stored, MutableBytes out) const {
+void TileCodec::decode(Bytes stored, MutableBytes out, bool is_alone) const {
   if (coding_.has_check) {
     if (stored.size() < kCheckBytes)
       fail(ErrorCode::Corrupt, "%zu stored bytes, its check alone has 4", stored.size());
@@ -118,7 +129,8 @@ void TileCodec::decode(Bytes stored, MutableBytes out) const {
   }
   switch (coding_.packing) {
     case Packing::Blosc:
-      return blosc::decode(stored, out);
+      if (!is_alone || out.size() < kLeastShared) return blosc::decode(stored, out);
+      return decode_shared(blosc::Decoder(stored, out.size()), out);
     case Packing::Zstd:
       return decompress(Compressor::Zstd, stored, out);
     case Packing::Raw:

@@ -36,8 +36,8 @@ class TileCodec {
   std::span<const Bytes> encode(std::span<const Bytes> planes, std::vector<Bytes>& parts) const;
 
   // The bytes of a tile, out.size() of them, from all that is stored of it. Error{Checksum, Corrupt,
-  // Unsupported}.
-  void decode(Bytes stored, MutableBytes out) const;
+  // Unsupported}. `is_alone`: no other tile is decoded at the same time, so that blocks of a large one are.
+  void decode(Bytes stored, MutableBytes out, bool is_alone = false) const;
 
   // Most memory that a thread keeps to encode or decode.
   std::uint64_t scratch_bytes() const noexcept;

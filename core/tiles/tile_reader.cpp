@@ -77,8 +77,8 @@ class TileReader::View {
   std::vector<U64> shard_index_of(U64 number) const;
   std::shared_ptr<const Shard> shard(U64 number) const;
   std::shared_ptr<const Shard> open_shard(U64 number) const;
-  void read_tile(const Box& box, std::span<const U64> tile, MutableBytes out) const;
-  void decode_tile(const Shard& shard, U64 slot, MutableBytes out) const;
+  void read_tile(const Box& box, std::span<const U64> tile, bool is_alone, MutableBytes out) const;
+  void decode_tile(const Shard& shard, U64 slot, bool is_alone, MutableBytes out) const;
   U64 tiles_along(std::size_t d) const noexcept { return ceil_div(metadata_.shape[d], metadata_.tile[d]); }
 
   const ArrayFiles& files_;
@@ -214,7 +214,7 @@ std::shared_ptr<const TileReader::View::Shard> TileReader::View::shard(U64 numbe
   return opened;
 }
 
-void TileReader::View::decode_tile(const Shard& shard, U64 slot, MutableBytes out) const {
+void TileReader::View::decode_tile(const Shard& shard, U64 slot, bool is_alone, MutableBytes out) const {
   const ShardEntry entry = shard.file ? shard.entries[static_cast<std::size_t>(slot)] : ShardEntry{};
   if (entry.is_absent()) return fill_items(metadata_.fill, out);
   const U64 size = shard.file->size();
@@ -227,11 +227,12 @@ void TileReader::View::decode_tile(const Shard& shard, U64 slot, MutableBytes ou
   if (shard.file->read_at(entry.offset, stored) != bytes) {
     fail(ErrorCode::Truncated, "the shard ends within its %llu bytes", n(entry.bytes));
   }
-  codec_.decode(stored, out);
+  codec_.decode(stored, out, is_alone);
 }
 
 // The part of one tile that lies in the box, to its place.
-void TileReader::View::read_tile(const Box& box, std::span<const U64> tile, MutableBytes out) const {
+void TileReader::View::read_tile(const Box& box, std::span<const U64> tile, bool is_alone,
+                                 MutableBytes out) const {
   const std::size_t item = metadata_.dtype.item_bytes();
   std::array<U64, kMaxRank> from{}, length{};  // of the part, within the tile
   U64 shard_number = 0, slot = 0, tile_number = 0, out_at = 0;
@@ -256,10 +257,10 @@ void TileReader::View::read_tile(const Box& box, std::span<const U64> tile, Muta
   }
   try {
     const std::shared_ptr<const Shard> found = shard(shard_number);
-    if (is_whole) return decode_tile(*found, slot, out);
+    if (is_whole) return decode_tile(*found, slot, is_alone, out);
     const auto bytes = static_cast<std::size_t>(tile_bytes_);
     const MutableBytes decoded = buffers().tile.get(bytes).first(bytes);
-    decode_tile(*found, slot, decoded);
+    decode_tile(*found, slot, is_alone, decoded);
     U64 run = item, runs = 1, tile_at = 0;
     for (std::size_t d = 0; d < box.rank; ++d) {
       tile_at = tile_at * metadata_.tile[d] + from[d];
@@ -318,7 +319,7 @@ void TileReader::View::read(std::span<const U64> start, std::span<const U64> cou
       tile[d] = box.first_tile[d] + i % box.tiles[d];
       i /= static_cast<std::size_t>(box.tiles[d]);
     }
-    read_tile(box, std::span(tile).first(box.rank), out);
+    read_tile(box, std::span(tile).first(box.rank), tiles == 1, out);
   });
 }
 

@@ -124,10 +124,31 @@ WriteResult TileWriter::write(Bytes bytes) noexcept {
   return {bytes.subspan(take(bytes)), std::nullopt};
 }
 
+void TileWriter::check_between_frames() const {
+  const U64 frame = tiling_.frame_bytes(), part = received_bytes_.load(std::memory_order_relaxed) % frame;
+  if (part == 0) return;
+  fail(ErrorCode::InvalidArgument,
+       "write() has taken %llu bytes of a frame of %llu: its other %llu come first",
+       static_cast<unsigned long long>(part), static_cast<unsigned long long>(frame),
+       static_cast<unsigned long long>(frame - part));
+}
+
 void TileWriter::append(Bytes bytes) {
   if (process_ != process_id()) fail(ErrorCode::Closed, "the writer belongs to another process");
   const std::lock_guard lock(callers_);
   check_usable();
+  append_locked(bytes);
+}
+
+void TileWriter::append_frames(Bytes frames) {
+  if (process_ != process_id()) fail(ErrorCode::Closed, "the writer belongs to another process");
+  const std::lock_guard lock(callers_);
+  check_usable();
+  check_between_frames();
+  append_locked(frames);
+}
+
+void TileWriter::append_locked(Bytes bytes) {
   if (bytes.size() > room_bytes()) {
     const U64 frame = tiling_.frame_bytes(), rest = bytes.size() % frame | room_bytes() % frame;
     const U64 unit = rest == 0 ? frame : 1;

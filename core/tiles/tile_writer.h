@@ -88,6 +88,8 @@ class TileWriter {
   // All of it, waiting for planes. InvalidArgument, before any byte is taken, where a bounded array has no
   // room for it.
   void append(Bytes bytes);
+  // The same for bytes that begin with a frame: InvalidArgument while part of one is there.
+  void append_frames(Bytes frames);
   // A layer that somebody else encoded: tiles as the codec makes them, without check, empty where all of a
   // tile is fill values. `frames` are those that count; only the last layer may have fewer than all. The
   // stream must stand between two layers.
@@ -110,6 +112,8 @@ class TileWriter {
   const TileOptions& options() const noexcept { return options_; }
   // Bytes that a bounded array has room for.
   std::uint64_t room_bytes() const noexcept;
+  // Throws InvalidArgument where part of a frame has been written and its other bytes have not.
+  void check_between_frames() const;
   // Whether a whole frame could be written now without a wait.
   bool has_room_for_frame() const noexcept;
   std::uint64_t frames_received() const noexcept { return received_bytes_.load() / tiling_.frame_bytes(); }
@@ -137,6 +141,7 @@ class TileWriter {
                    const std::vector<JournalRecord>& records) const;
 
   std::size_t take(Bytes bytes) noexcept;
+  void append_locked(Bytes bytes);
   bool begin_slab() noexcept;
   void end_slab() noexcept;
   void start_pump() noexcept;

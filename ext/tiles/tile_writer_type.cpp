@@ -2,13 +2,14 @@
 //     """Writes an array of tiles, and its smaller scales. Arguments and defaults are cdd.tiles.open's."""
 //     def __init__(self, path: str, mode: str, options: dict[str, object])
 //     def write(self, data: Buffer) -> int              bytes that were taken
-//     def append(self, data: Buffer) -> None
+//     def append(self, data: Buffer) -> None            whole frames
 //     def put_layer(self, tiles: tuple[Buffer, ...], frames: int) -> None
 //     def flush(self) -> None
 //     def close(self) -> None
 //     def give_up(self) -> None                         as a crash would
-//     def progress(self, scale: int) -> tuple[int | float, ...]     the fields of TileProgress, in their
-//     order def metadata(self, scale: int) -> str             its zarr.json as it would be now scales: int
+//     def progress(self, scale: int) -> tuple[int | float, ...]     the fields of TileProgress, in order
+//     def metadata(self, scale: int) -> str             its zarr.json as it would be now
+//     scales: int
 //     closed: bool
 // def tile_bytes_needed(options: dict[str, object], threads: int) -> int
 #include <cerrno>
@@ -130,7 +131,8 @@ PyObject* writer_write(PyObject* self, PyObject* data) {
 PyObject* writer_append(PyObject* self, PyObject* data) {
   Buffer bytes;
   if (!bytes.acquire(data, PyBUF_SIMPLE)) return nullptr;
-  if (!without_gil(state_of(self), cast(self)->filename, [&] { cast(self)->core->append(bytes.bytes()); })) {
+  if (!without_gil(state_of(self), cast(self)->filename,
+                   [&] { cast(self)->core->append_frames(bytes.bytes()); })) {
     return nullptr;
   }
   Py_RETURN_NONE;

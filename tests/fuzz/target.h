@@ -85,6 +85,7 @@ void tiles_journal(Bytes input);
 void blosc_frame(Bytes input);
 void blosc_content(Bytes input);
 void blosc_literals(Bytes input);
+void blosc_runs(Bytes input);
 void mutate_shard(Buffer& input, std::size_t most, Random& random, const Scramble& scramble);
 void mutate_journal(Buffer& input, std::size_t most, Random& random, const Scramble& scramble);
 

@@ -32,6 +32,7 @@ constexpr Target kTargets[] = {
     {"tiles_journal", "tiles_journal", tiles_journal, mutate_journal},
     {"blosc_frame", "blosc_frame", blosc_frame, mutate_plainly},
     {"blosc_literals", "blosc_literals", blosc_literals, mutate_plainly},
+    {"blosc_runs", "blosc_runs", blosc_runs, mutate_plainly},
     {"blosc_content", "blosc_content", blosc_content, mutate_plainly},
 };
 

@@ -6,6 +6,7 @@
 
 #include "core/codec/blosc/frame.h"
 #include "core/codec/blosc/literals.h"
+#include "core/codec/blosc/runs.h"
 #include "core/simd/crc32c.h"
 #include "core/threads/for_each.h"
 #include "core/tiles/journal.h"
@@ -283,6 +284,19 @@ void blosc_content(Bytes input) {
   require(back == content, "content comes back");
 }
 
+// A frame made here, of which zstd gives the stream back; none where `stored` is 0 or the whole stream.
+void check_frame(const Buffer& stream, const Buffer& out, std::size_t stored) {
+  if (stored == 0 || stored == stream.size()) return;
+  require(stored < stream.size(), "a frame is smaller than what it holds");
+  Buffer back(stream.size());
+  try {
+    decompress(Compressor::Zstd, Bytes(out).first(stored), back);
+  } catch (const Error&) {
+    require(false, "zstd reads the frame");
+  }
+  require(back == stream, "zstd gives the stream back");
+}
+
 // Bytes say how often each value comes in a stream: of half of them, then of the others, then of the first
 // again, whose codes are known by then.
 void blosc_literals(Bytes input) {
@@ -296,17 +310,26 @@ void blosc_literals(Bytes input) {
     Random random(seed + 1);
     Buffer stream(bytes);
     for (std::byte& byte : stream) byte = from[random() % from.size()];
-    Buffer out(blosc::literals_bound(bytes)), back(bytes);
-    const std::size_t stored = encoder.encode(stream, out);
-    if (stored == 0 || stored == bytes) continue;
-    require(stored < bytes, "a frame is smaller than what it holds");
-    try {
-      decompress(Compressor::Zstd, Bytes(out).first(stored), back);
-    } catch (const Error&) {
-      require(false, "zstd reads the frame");
-    }
-    require(back == stream, "zstd gives the stream back");
+    Buffer out(blosc::literals_bound(bytes));
+    check_frame(stream, out, encoder.encode(stream, out));
   }
+}
+
+// Pairs of a byte and how long it is repeated, again from the first until the stream is full.
+void blosc_runs(Bytes input) {
+  Choices choices(input);
+  const std::size_t bytes = blosc::kLeastLiterals + choices.word() * std::size_t{31} / 16;
+  const Bytes pairs = choices.rest();
+  if (pairs.size() < 2) return;
+  Buffer stream;
+  for (std::size_t i = 0; stream.size() < bytes; i = i + 3 < pairs.size() ? i + 2 : 0) {
+    const std::size_t code = std::to_integer<std::size_t>(pairs[i + 1]);
+    const std::size_t length = code < 200 ? code / 4 + 1 : std::size_t{1} << (code - 200) / 3;
+    stream.insert(stream.end(), std::min(length, bytes - stream.size()), pairs[i]);
+  }
+  blosc::RunEncoder encoder;
+  Buffer out(blosc::literals_bound(bytes));
+  check_frame(stream, out, encoder.encode(stream, out));
 }
 
 }  // namespace cdd::fuzz

@@ -40,4 +40,20 @@ std::size_t scratch_bytes(std::size_t bytes, const Options& options);
 // Decodes exactly out.size() bytes. Error{Corrupt} for damage, Error{Unsupported} for other compressors.
 void decode(Bytes frame, MutableBytes out);
 
+// The same by blocks, in any order, each by any thread.
+class Decoder {
+ public:
+  // Of a frame that holds `bytes`. Throws as decode() does.
+  Decoder(Bytes frame, std::size_t bytes);
+  std::size_t blocks() const noexcept { return (bytes_ + block_ - 1) / block_; }
+  // Of `out`, which is for the whole content, the part that is this block.
+  void decode(std::size_t block, MutableBytes out) const;
+
+ private:
+  Bytes frame_;
+  unsigned flags_ = 0;
+  std::size_t item_ = 0, bytes_, block_ = 1;
+  Compressor compressor_ = Compressor::None;
+};
+
 }  // namespace cdd::blosc

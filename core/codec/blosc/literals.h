@@ -8,38 +8,14 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "core/base/bytes.h"
-#include "core/simd/byte_codes.h"
+#include "core/codec/blosc/literal_code.h"
 
 namespace cdd::blosc {
 
 // Streams of other sizes are left to zstd: a frame here is one block of it.
 inline constexpr std::size_t kLeastLiterals = 4096, kMostLiterals = 128 << 10;
-
-using ByteCounts = std::array<std::uint16_t, 256>;
-
-// Codes of bytes, 0 to 11 bits each, with what zstd's format says of them.
-class LiteralCode {
- public:
-  // For bytes that come so often. False where the format has no codes for them: all are one byte or two.
-  bool make(const std::array<std::uint32_t, 256>& counts);
-
-  // How many bits bytes take that come so often; those that have no code count as one code of the longest.
-  std::uint32_t bits(const ByteCounts& counts) const noexcept;
-
-  // What the format says of the codes, then those of the stream. Returns the end; null where a byte has none.
-  std::byte* put(Bytes stream, std::byte* out) const noexcept;
-
- private:
-  bool describe(std::span<const std::uint8_t> weights);
-
-  simd::ByteCodes codes_;
-  std::array<std::int16_t, 256> lengths_;  // of the longest where there is none
-  std::array<std::byte, 128> description_;
-  std::size_t description_bytes_ = 0;
-};
 
 class LiteralEncoder {
  public:
@@ -58,6 +34,10 @@ class LiteralEncoder {
   std::array<LiteralCode, kMostKnown> codes_;
   std::size_t known_ = 0, next_ = 0;
 };
+
+// Whether bytes are of so many kinds, as often each, that a search for bytes that came before would hardly
+// find four in a row by chance: by a sample, of kLeastLiterals bytes at least.
+bool is_spread(Bytes stream) noexcept;
 
 // A frame of a stream that is one byte again and again; 0 for any other, and where encode() has none for its
 // size.

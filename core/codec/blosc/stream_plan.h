@@ -3,20 +3,28 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "core/base/bytes.h"
 #include "core/codec/blosc/literals.h"
+#include "core/codec/blosc/runs.h"
 #include "core/codec/compressor.h"
 
 namespace cdd::blosc {
 
 inline constexpr std::size_t kMaxStreams = 16;  // of a block: no more bytes an item are split
 
+// Those that need no search.
+struct StreamEncoders {
+  LiteralEncoder literals;
+  RunEncoder runs;
+};
+
 struct StreamPlan {
+  enum class Way : std::uint8_t { Stored, Codes, Runs, Searched };
   struct OfStream {
-    Search search = Search::Level1;
-    bool is_stored = false;
-    bool has_codes_alone = false;  // LiteralEncoder in place of a search
+    Way way = Way::Searched;
+    Search search = Search::Level1;  // also where a stream is none for its encoder
   };
   bool is_made = false;
   bool has_long_streams = false;  // where what came before comes again
@@ -25,9 +33,23 @@ struct StreamPlan {
 
 // `block` is a shuffled one of `streams` streams, which say what the others are like. The fastest way wins
 // that costs few bytes more than the best. Longer streams than `short_bytes` are planned where they are
-// smaller. `skips_noise`: streams that shrink by less than 9 % are stored. `literals` forgets what it knew.
+// smaller. `skips_noise`: streams that shrink by less than 9 % are stored. The encoders forget what they
+// knew.
 StreamPlan plan_streams(Bytes block, std::size_t streams, std::size_t short_bytes, bool skips_noise,
-                        LiteralEncoder& literals);
+                        StreamEncoders& encoders);
+
+// Whether streams are worth a try of LZ4, which takes as long to find nothing as to find much: bytes of many
+// kinds are stored as they are where the last try of a stream with the same bytes of the items found nothing.
+// A tile's own, and never for long: what came before may come again in bytes of any kind.
+class Lz4Tries {
+ public:
+  bool is_due(Bytes stream, std::size_t s) noexcept;
+  void note(std::size_t s, bool was_of_use) noexcept { left_[s] = was_of_use ? 0 : kMostLeft; }
+
+ private:
+  static constexpr std::uint8_t kMostLeft = 7;
+  std::uint8_t left_[kMaxStreams] = {};  // that may be stored without one
+};
 
 // Whether a stream is to be stored, by a sample of it, where there is no plan.
 bool is_noise(Bytes stream);

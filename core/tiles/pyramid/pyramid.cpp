@@ -181,12 +181,13 @@ WriteResult TilePyramid::write(Bytes bytes) noexcept {
   }
 }
 
-void TilePyramid::append(Bytes bytes) {
-  if (writers_.size() == 1) return writers_[0]->append(bytes);
+void TilePyramid::append_frames(Bytes frames) {
+  if (writers_.size() == 1) return writers_[0]->append_frames(frames);
   const std::lock_guard lock(callers_);
   for (const auto& writer : writers_) writer->check();
-  if (bytes.size() > writers_[0]->room_bytes()) return writers_[0]->append(bytes);  // which says why not
-  take(bytes, true);
+  writers_[0]->check_between_frames();
+  if (frames.size() > writers_[0]->room_bytes()) return writers_[0]->append(frames);  // which says why not
+  take(frames, true);
 }
 
 void TilePyramid::put_layer(std::span<const Bytes> tiles, U64 frames) {

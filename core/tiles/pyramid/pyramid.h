@@ -43,7 +43,7 @@ class TilePyramid {
   TilePyramid& operator=(const TilePyramid&) = delete;
 
   WriteResult write(Bytes bytes) noexcept;
-  void append(Bytes bytes);
+  void append_frames(Bytes frames);
   void put_layer(std::span<const Bytes> tiles, std::uint64_t frames);
   void check();
   void flush();

@@ -1,0 +1,43 @@
+// What both sides of a frame of blosc know: its flags, and how it is cut into blocks and streams.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "core/base/scratch.h"
+#include "core/codec/blosc/stream_plan.h"
+
+namespace cdd::blosc {
+
+inline constexpr std::uint8_t kVersion = 2, kCodecVersion = 1;
+inline constexpr std::uint8_t kByteShuffle = 1, kStored = 2, kBitShuffle = 4, kUnsplit = 16;
+inline constexpr unsigned kLz4Format = 1, kZstdFormat = 4;
+
+inline constexpr std::size_t kLeastStreamBytes = 128;  // shorter streams are not split
+
+// The blocks of one frame. A last block that is shorter than the others is never split.
+struct Blocks {
+  std::size_t bytes, block, item;
+  bool is_split;
+
+  std::size_t count() const noexcept { return (bytes + block - 1) / block; }
+  std::size_t size_of(std::size_t i) const noexcept { return std::min(block, bytes - i * block); }
+  std::size_t streams_of(std::size_t i) const noexcept {
+    return is_split && size_of(i) == block && item <= kMaxStreams && block / item >= kLeastStreamBytes ? item
+                                                                                                       : 1;
+  }
+};
+
+// Whether blosc shuffles the bits of a block of this size at all.
+inline bool has_bit_planes(std::size_t block, std::size_t item) {
+  return block / item % 8 == 0 && block >= item;
+}
+
+// What a thread keeps of one block, shuffled and on the way there or back.
+struct BlockBuffers {
+  Scratch shuffled, bytes;
+};
+BlockBuffers& block_buffers();
+
+}  // namespace cdd::blosc
