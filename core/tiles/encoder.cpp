@@ -1,6 +1,7 @@
 #include "core/tiles/encoder.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <utility>
 
@@ -49,19 +50,32 @@ void Layer::set_done(std::uint64_t tile) noexcept {
   }
 }
 
+void CpuEncoder::encode_tile(Layer& layer, std::uint64_t tile, bool whole, TileSink& sink) const {
+  if (layer.is_done(tile)) return;
+  struct Lists {
+    std::vector<Bytes> planes, parts;
+  };
+  thread_local OfThread<Lists> lists;
+  if (layer.parts_of(tile, lists.value.planes)) {
+    sink.put_fill(tile);
+  } else {
+    sink.put(tile, codec_.encode(lists.value.planes, lists.value.parts));
+  }
+  if (whole) layer.set_done(tile);
+}
+
+// Tiles may take milliseconds: each goes to the thread that is free first. Ranges of them, which for_each()
+// makes, would leave one thread with several at the end.
 void CpuEncoder::encode(Layer& layer, bool whole, TileSink& sink) {
-  for_each(static_cast<std::size_t>(layer.tiles()), [&](std::size_t tile) {
-    if (layer.is_done(tile)) return;
-    struct Lists {
-      std::vector<Bytes> planes, parts;
-    };
-    thread_local OfThread<Lists> lists;
-    if (layer.parts_of(tile, lists.value.planes)) {
-      sink.put_fill(tile);
-    } else {
-      sink.put(tile, codec_.encode(lists.value.planes, lists.value.parts));
+  const std::uint64_t tiles = layer.tiles();
+  std::atomic<std::uint64_t> next{0};
+  for_each(static_cast<std::size_t>(std::min<std::uint64_t>(threads(), tiles)), [&](std::size_t) {
+    try {
+      for (std::uint64_t t = next++; t < tiles; t = next++) encode_tile(layer, t, whole, sink);
+    } catch (...) {
+      next = tiles;
+      throw;
     }
-    if (whole) layer.set_done(tile);
   });
 }
 

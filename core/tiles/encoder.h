@@ -66,13 +66,15 @@ class TileEncoder {
   virtual void encode(Layer& layer, bool whole, TileSink& sink) = 0;
 };
 
-// By for_each: several tiles at once, one a thread.
+// Several tiles at once, one a thread.
 class CpuEncoder final : public TileEncoder {
  public:
   explicit CpuEncoder(TileCodec codec) : codec_(std::move(codec)) {}
   void encode(Layer& layer, bool whole, TileSink& sink) override;
 
  private:
+  void encode_tile(Layer& layer, std::uint64_t tile, bool whole, TileSink& sink) const;
+
   TileCodec codec_;
 };
 

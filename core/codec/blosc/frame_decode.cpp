@@ -1,3 +1,4 @@
+// The other way: frames that any writer of blosc made, as far as they hold.
 #include <algorithm>
 #include <bit>
 #include <cstring>

@@ -11,10 +11,11 @@ namespace {
 
 constexpr std::size_t kSamplePieces = 16, kPieceBytes = 128;
 constexpr std::uint32_t kSampleBytes = kSamplePieces * kPieceBytes;
-// Bytes so near to one that came may come, too: a code of 11 bits for each of 24 takes 0.02 bits of every
-// other byte; a stream that has a byte without a code is written twice.
-constexpr std::size_t kTail = 12;
-constexpr std::size_t kParts = 4;  // in which streams are coded
+// Bytes so near to one that came may come, too, in streams after this one: a code of 11 bits for each of 24
+// takes 0.02 bits of every other byte; a stream that has a byte without a code is written twice.
+constexpr std::size_t kMostTail = 12;
+constexpr std::size_t kBytesForTail = 1024;  // of the stream, for each of them
+constexpr std::size_t kParts = 4;            // in which streams are coded
 constexpr std::size_t kSectionHeaderBytes = 5;
 
 ByteCounts sample_of(Bytes stream) noexcept {
@@ -65,7 +66,8 @@ const LiteralCode* LiteralEncoder::make(Bytes stream) {
   Counting counting;
   counting.add(stream);
   LiteralCode& code = codes_[next_];
-  if (!code.make(counting.sums<std::uint32_t>(), kTail)) {
+  const std::size_t tail = std::min(stream.size() / kBytesForTail, kMostTail);
+  if (!code.make(counting.sums<std::uint32_t>(), tail)) {
     known_ = next_ = 0;
     return nullptr;
   }

@@ -14,7 +14,7 @@ namespace {
 // A run takes some 14 bits, a byte between two of them hardly more than one.
 constexpr std::size_t kLeastRun = 16;
 static_assert(std::has_single_bit(kLeastRun));  // see find_run()
-constexpr std::size_t kLeastCoded = 32;  // fewer literals are stored as they are
+constexpr std::size_t kLeastCoded = 32;         // fewer literals are stored as they are
 constexpr std::size_t kMostOnePart = 1023;
 constexpr std::size_t kShortCopy = 16;
 constexpr std::size_t kLeastGain = 4;  // what shrinks less may do so by a search
