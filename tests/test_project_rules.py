@@ -101,6 +101,9 @@ NOT_IN_CPP = {
     "std::format needs gcc 13": re.compile(
         r"\bstd::(v?format(_to)?(_n)?|print(ln)?)\s*\(|#include <(format|print)>"
     ),
+    "MinGW's libstdc++ loses wake-ups of these: core/threads/latch.h": re.compile(
+        r"#include <(latch|semaphore|barrier)>|\batomic(_flag)?_(wait|notify)"
+    ),
     "std::expected needs C++23": re.compile(r"\bstd::expected\b"),
     "a GNU extension": re.compile(r"\b(__int128|__auto_type|typeof|__thread)\b|#include <bits/"),
 }

@@ -16,16 +16,16 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <coroutine>
 #include <cstddef>
 #include <exception>
-#include <mutex>
 #include <optional>
 #include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
+
+#include "core/threads/latch.h"
 
 namespace cdd {
 
@@ -142,30 +142,11 @@ struct Detached {
   };
 };
 
-// What a thread sleeps on. The mutex is held to the end of set(), so that the sleeper may free it at once.
-class Event {
- public:
-  void set() {
-    const std::lock_guard lock(mutex_);
-    is_set_ = true;
-    condition_.notify_one();
-  }
-  void wait() {
-    std::unique_lock lock(mutex_);
-    condition_.wait(lock, [this] { return is_set_; });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable condition_;
-  bool is_set_ = false;
-};
-
 template <class T>
 using Outcome = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
 
 template <class T>
-Detached run_to(Task<T> task, std::optional<Outcome<T>>* value, std::exception_ptr* error, Event* done) {
+Detached run_to(Task<T> task, std::optional<Outcome<T>>* value, std::exception_ptr* error, Latch* done) {
   try {
     if constexpr (std::is_void_v<T>) {
       co_await task;
@@ -176,7 +157,7 @@ Detached run_to(Task<T> task, std::optional<Outcome<T>>* value, std::exception_p
   } catch (...) {
     *error = std::current_exception();
   }
-  done->set();
+  done->count_down();
 }
 
 }  // namespace async_detail
@@ -187,7 +168,7 @@ template <class T>
 T sync_wait(Task<T> task) {
   std::optional<async_detail::Outcome<T>> value;
   std::exception_ptr error;
-  async_detail::Event done;
+  Latch done(1);
   async_detail::run_to(std::move(task), &value, &error, &done);
   done.wait();
   if (error) std::rethrow_exception(error);

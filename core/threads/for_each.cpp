@@ -7,7 +7,6 @@
 #include <cstring>
 #include <exception>
 #include <functional>
-#include <latch>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -18,6 +17,7 @@
 #include "core/base/error.h"
 #include "core/os/process.h"
 #include "core/threads/alone.h"
+#include "core/threads/latch.h"
 
 #if defined(CDD_HAS_TBB)
 #include <tbb/global_control.h>
@@ -76,7 +76,7 @@ bool may_use_tbb() {
 // How many more threads the system gives at this moment, up to `most`. oneTBB starts one from another, where
 // nobody can catch that the system refuses it.
 unsigned startable_threads(unsigned most) {
-  std::latch end(1);
+  Latch end(1);
   std::vector<std::thread> started;
   try {
     started.reserve(most);

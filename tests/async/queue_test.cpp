@@ -4,12 +4,12 @@
 
 #include <array>
 #include <atomic>
-#include <latch>
 #include <set>
 #include <stdexcept>
 #include <thread>
 
 #include "core/base/error.h"
+#include "core/threads/latch.h"
 
 #if !defined(_WIN32)
 #include <sys/wait.h>
@@ -61,7 +61,7 @@ TEST(Queue, GivesBackEachRequestOnce) {
 
 TEST(Queue, WakesOnceForMany) {
   Queue queue;
-  std::latch go(1);
+  Latch go(1);
   Strand strand;
   queue.submit(call([&] { go.wait(); }), &strand);
   for (int i = 0; i < 63; ++i) queue.submit(call([] {}), &strand);
@@ -74,7 +74,7 @@ TEST(Queue, WakesOnceForMany) {
 
 TEST(Queue, HandsShortOnesOverTogether) {
   Queue queue;
-  std::latch all_there(1);
+  Latch all_there(1);
   const auto threads = static_cast<int>(Jobs::kMaxThreads);
   for (int i = 0; i < threads; ++i) queue.submit(call([&] { all_there.wait(); }));  // until 64 wait behind
   std::vector<std::uint64_t> order;
@@ -99,7 +99,7 @@ TEST(Queue, HandsShortOnesOverTogether) {
 
 TEST(Queue, DoesNotKeepALongOneWithShortOnes) {
   Queue queue;
-  std::latch all_there(1), go(1);
+  Latch all_there(1), go(1);
   const auto threads = static_cast<int>(Jobs::kMaxThreads);
   for (int i = 0; i < threads; ++i) queue.submit(call([&] { all_there.wait(); }));
   auto request = call([] {});
@@ -159,7 +159,7 @@ TEST(Queue, CarriesErrors) {
 
 TEST(Queue, CancelsWhatHasNotBegun) {
   Queue queue;
-  std::latch begun(1), go(1);
+  Latch begun(1), go(1);
   Strand strand;
   const std::uint64_t runs = queue.submit(call([&] {
                                             begun.count_down();
@@ -209,7 +209,7 @@ TEST(Queue, CallsWakeBesides) {
 #if !defined(_WIN32)
 TEST(Queue, IsTheParentsInAForkedChild) {
   Queue queue;
-  std::latch go(1);
+  Latch go(1);
   queue.submit(call([&] { go.wait(); }));
   const pid_t child = ::fork();
   if (child == 0) {

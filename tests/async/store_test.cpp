@@ -3,12 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <latch>
 #include <random>
 #include <thread>
 
 #include "core/async/task.h"
 #include "core/base/error.h"
+#include "core/threads/latch.h"
 #include "tests/rig/small_store.h"
 
 #if !defined(_WIN32)
@@ -48,7 +48,7 @@ class Blocked {
 
  private:
   struct Plug final : Job {
-    std::latch begun{1}, go{1}, ended{1};
+    Latch begun{1}, go{1}, ended{1};
     void run() noexcept override {
       begun.count_down();
       go.wait();

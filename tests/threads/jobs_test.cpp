@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <deque>
-#include <latch>
 #include <thread>
 #include <vector>
 
@@ -12,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #endif
+
+#include "core/threads/latch.h"
 
 namespace cdd::test {
 namespace {
@@ -45,7 +46,7 @@ TEST(Jobs, NoThreadBeforeTheFirstJobAndOneForJobsInTurn) {
 
 TEST(Jobs, ThreadsGrowToTheirLimitWhileJobsBlock) {
   Jobs& jobs = new_jobs(3);
-  std::latch go(1), begun(3), done(7);
+  Latch go(1), begun(3), done(7);
   const auto work = [&] {
     if (!begun.try_wait()) begun.count_down();
     go.wait();
@@ -92,7 +93,7 @@ TEST(Jobs, AStrandKeepsItsOrderAndRunsOneAtATime) {
 
 TEST(Jobs, WhatHasNotBegunIsTakenBack) {
   Jobs& jobs = new_jobs(1);
-  std::latch go(1), begun(1);
+  Latch go(1), begun(1);
   std::atomic<int> ran{0};
   JobOf first([&] {
     begun.count_down();
@@ -119,7 +120,7 @@ TEST(Jobs, WhatHasNotBegunIsTakenBack) {
 
 TEST(Jobs, TakingBackTheFirstOfAStrandLetsTheNextOneRun) {
   Jobs& jobs = new_jobs(1);
-  std::latch go(1), begun(1);
+  Latch go(1), begun(1);
   std::atomic<int> ran{0};
   JobOf block([&] {
     begun.count_down();
@@ -142,10 +143,10 @@ TEST(Jobs, TakingBackTheFirstOfAStrandLetsTheNextOneRun) {
 TEST(Jobs, AJobMaySubmitItselfAndOthers) {
   Jobs& jobs = new_jobs(2);
   Strand strand;
-  std::latch done(1);
+  Latch done(1);
   int left = 1000;
   struct Again final : Job {
-    Again(Jobs& j, Strand& s, int& n, std::latch& d) : jobs(j), strand(s), left(n), done(d) {}
+    Again(Jobs& j, Strand& s, int& n, Latch& d) : jobs(j), strand(s), left(n), done(d) {}
     void run() noexcept override {
       if (--left == 0) return done.count_down();
       jobs.submit(*this, strand);
@@ -153,7 +154,7 @@ TEST(Jobs, AJobMaySubmitItselfAndOthers) {
     Jobs& jobs;
     Strand& strand;
     int& left;
-    std::latch& done;
+    Latch& done;
   } again(jobs, strand, left, done);
   jobs.submit(again, strand);
   done.wait();
