@@ -54,15 +54,18 @@ void TileWriter::encode_layer(Layer& layer, bool whole) {
   const Stopwatch watch(encode_ns_);
   shards_.begin_layer(layer.number(), layer.frames());
   encoder_->encode(layer, whole, shards_);
-  const std::vector<JournalRecord> records = shards_.take_records();
-  pending_.insert(pending_.end(), records.begin(), records.end());
 }
 
-void TileWriter::after_layer(U64 frames, bool ends_row) {
+// What shards have taken since the last call, and what the journal could not take then.
+void TileWriter::note_in_journal() {
   const std::vector<JournalRecord> records = shards_.take_records();
   pending_.insert(pending_.end(), records.begin(), records.end());
   journal_->append(pending_);
   pending_.clear();
+}
+
+void TileWriter::after_layer(U64 frames, bool ends_row) {
+  note_in_journal();
   const auto since = Clock::now() - last_commit_;
   const bool is_last = [&] {
     const std::lock_guard lock(state_);

@@ -26,9 +26,11 @@ constexpr std::size_t kMaxRank = zarr::kMaxRank;
 struct ReadBuffers {
   Scratch stored, tile;
 };
-ReadBuffers& buffers() {
-  thread_local OfThread<ReadBuffers> own;
-  return own.value;
+// While several threads decode a lone tile, its reader's thread may be lent to a read of many tiles, which
+// must not take the buffers from under them.
+ReadBuffers& buffers(bool is_alone) {
+  thread_local OfThread<std::array<ReadBuffers, 2>> own;
+  return own.value[is_alone ? 1 : 0];
 }
 
 unsigned long long n(U64 value) { return value; }
@@ -223,7 +225,7 @@ void TileReader::View::decode_tile(const Shard& shard, U64 slot, bool is_alone, 
          n(size));
   }
   const auto bytes = static_cast<std::size_t>(entry.bytes);
-  const MutableBytes stored = buffers().stored.get(bytes).first(bytes);
+  const MutableBytes stored = buffers(is_alone).stored.get(bytes).first(bytes);
   if (shard.file->read_at(entry.offset, stored) != bytes) {
     fail(ErrorCode::Truncated, "the shard ends within its %llu bytes", n(entry.bytes));
   }
@@ -259,7 +261,7 @@ void TileReader::View::read_tile(const Box& box, std::span<const U64> tile, bool
     const std::shared_ptr<const Shard> found = shard(shard_number);
     if (is_whole) return decode_tile(*found, slot, is_alone, out);
     const auto bytes = static_cast<std::size_t>(tile_bytes_);
-    const MutableBytes decoded = buffers().tile.get(bytes).first(bytes);
+    const MutableBytes decoded = buffers(is_alone).tile.get(bytes).first(bytes);
     decode_tile(*found, slot, is_alone, decoded);
     U64 run = item, runs = 1, tile_at = 0;
     for (std::size_t d = 0; d < box.rank; ++d) {

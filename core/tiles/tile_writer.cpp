@@ -134,14 +134,14 @@ void TileWriter::check_between_frames() const {
 }
 
 void TileWriter::append(Bytes bytes) {
-  if (process_ != process_id()) fail(ErrorCode::Closed, "the writer belongs to another process");
+  check_process();
   const std::lock_guard lock(callers_);
   check_usable();
   append_locked(bytes);
 }
 
 void TileWriter::append_frames(Bytes frames) {
-  if (process_ != process_id()) fail(ErrorCode::Closed, "the writer belongs to another process");
+  check_process();
   const std::lock_guard lock(callers_);
   check_usable();
   check_between_frames();
@@ -172,7 +172,7 @@ void TileWriter::append_locked(Bytes bytes) {
 }
 
 void TileWriter::put_layer(std::span<const Bytes> tiles, U64 frames) {
-  if (process_ != process_id()) fail(ErrorCode::Closed, "the writer belongs to another process");
+  check_process();
   const std::lock_guard lock(callers_);
   check_usable();
   wait_until_idle();
@@ -205,9 +205,13 @@ void TileWriter::put_layer(std::span<const Bytes> tiles, U64 frames) {
 }
 
 void TileWriter::check() {
-  if (process_ != process_id()) fail(ErrorCode::Closed, "the writer belongs to another process");
+  check_process();
   const std::lock_guard lock(callers_);
   check_usable();
+}
+
+void TileWriter::check_process() const {
+  if (process_ != process_id()) fail(ErrorCode::Closed, "the writer belongs to another process");
 }
 
 void TileWriter::check_usable() {
@@ -237,7 +241,7 @@ void TileWriter::wait_until_idle() {
 }
 
 void TileWriter::flush() {
-  if (process_ != process_id()) fail(ErrorCode::Closed, "the writer belongs to another process");
+  check_process();
   const std::lock_guard lock(callers_);
   check_usable();
   flush_locked(false);
@@ -252,8 +256,7 @@ void TileWriter::flush_locked(bool is_finished) {
       if (has_slab_) fill_rest(tiling_, at_, fill_.data(), layer.slab(slab_));
       layer.set_frames(frames);
       encode_layer(layer, false);
-      journal_->append(pending_);
-      pending_.clear();
+      note_in_journal();
       flushed_frames_ = frames;
     }
     encoded_frames_ = tail_ * tiling_.layer_frames() + std::max(frames, put_frames_);

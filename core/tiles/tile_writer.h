@@ -147,10 +147,12 @@ class TileWriter {
   void start_pump() noexcept;
   void pump() noexcept;
   void encode_layer(Layer& layer, bool whole);
+  void note_in_journal();
   void after_layer(std::uint64_t frames, bool ends_row);
   void commit(std::uint64_t frames, bool durable, bool is_finished);
   void publish_metadata(std::uint64_t frames);
   void wait_until_idle();
+  void check_process() const;
   void check_usable();
   void note_failure(const std::exception_ptr& error) noexcept;
   void flush_locked(bool is_finished);

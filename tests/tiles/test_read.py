@@ -1,5 +1,6 @@
 """NumPy's keys on arrays of tiles, memory of the caller, and looking again."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 
+import cdd
 from cdd import tiles
 from tests.tiles.conftest import camera
 
@@ -102,3 +104,25 @@ def test_a_reader_sees_more_when_it_looks_again(tmp_path: Path) -> None:
             assert not r.refresh()
     with pytest.raises(ValueError, match="closed"):
         r[0]
+
+
+@pytest.mark.parametrize("codec", ["auto", "blosc-lz4"])
+def test_large_tiles_are_read_alone_and_many_at_once(tmp_path: Path, codec: str) -> None:
+    """A thread that waits for the blocks of a lone tile may be lent to a read of many tiles."""
+    frames = camera(16, 512, 768, 3)
+    options: dict[str, Any] = {"dtype": "uint16", "tile_shape": (8, 256, 256), "codec": codec}
+    with tiles.open(tmp_path / "a.zarr", "w", shape=frames.shape, **options) as w:
+        w.append(frames)
+    keys = [np.s_[:8, :256, 256:512], np.s_[9:15, 300:500, 520:760], np.s_[...], np.s_[3:12, 100:400, :]]
+    before = cdd.threads()
+    cdd.set_threads(4)
+    try:
+        with tiles.open(tmp_path / "a.zarr") as r, ThreadPoolExecutor(4) as pool:
+
+            def reads_right(number: int) -> bool:
+                key = keys[number % len(keys)]
+                return np.array_equal(r[key], frames[key])
+
+            assert all(pool.map(reads_right, range(120)))
+    finally:
+        cdd.set_threads(before)
