@@ -254,7 +254,7 @@ def _in_pool(
     waiting: Iterator[Job], how: How, workers: Workers, count: int, suspects: list[Job]
 ) -> Iterator[Outcome]:
     """Until there are no more jobs, or a process is killed: `suspects` gets those that were under way."""
-    with workers.pool(count) as pool:
+    with workers.pool(count, keep_apart=count > 1) as pool:
         under_way: dict[Future[Done], Job] = {}
         try:
             while True:

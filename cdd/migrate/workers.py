@@ -5,6 +5,7 @@ import sys
 import threading
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import current_process, get_context, parent_process
+from multiprocessing.sharedctypes import Synchronized
 from multiprocessing.synchronize import Event
 
 from cdd import _cdd
@@ -19,10 +20,13 @@ class Workers:
     def __init__(self) -> None:
         self._began: Event = get_context("spawn").Event()
 
-    def pool(self, count: int) -> ProcessPoolExecutor:
-        """The processes share the cores: more threads than these would wait for one another."""
+    def pool(self, count: int, keep_apart: bool = False) -> ProcessPoolExecutor:
+        """The processes share the cores: more threads than these would wait for one another. Kept apart, each
+        stays on cores of its own: threads that hand work to one another do so for less on one core."""
         threads = max(1, _cdd.threads() // count)
-        return ProcessPoolExecutor(count, get_context("spawn"), _begin, (self._began, threads))
+        context = get_context("spawn")
+        begun: Synchronized[int] | None = context.Value("i", 0) if keep_apart else None
+        return ProcessPoolExecutor(count, context, _begin, (self._began, threads, begun, count))
 
     def died(self, name: str) -> RuntimeError:
         """The error of a source whose process was killed: WorkerDiedError, but where none ever ran."""
@@ -40,11 +44,26 @@ class Workers:
             raise self.died(name)
 
 
-def _begin(began: Event, threads: int) -> None:
+def _begin(began: Event, threads: int, begun: "Synchronized[int] | None", count: int) -> None:
     """In each process, before its work."""
     began.set()
     _cdd.set_threads(threads)
+    if begun is not None:
+        with begun.get_lock():
+            number = begun.value
+            begun.value += 1
+        _keep_to_own_cores(number, count)
     threading.Thread(target=_end_with_parent, name="cdd-migrate-parent", daemon=True).start()
+
+
+def _keep_to_own_cores(number: int, count: int) -> None:
+    """The `number`th of `count` equal parts, where the system has such a call and cores enough."""
+    if not hasattr(os, "sched_setaffinity"):
+        return
+    cores = sorted(os.sched_getaffinity(0))
+    own = cores[number * len(cores) // count : (number + 1) * len(cores) // count]
+    if own and len(cores) >= count:
+        os.sched_setaffinity(0, own)
 
 
 def _end_with_parent() -> None:

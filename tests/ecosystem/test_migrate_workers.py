@@ -11,6 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cdd.migrate import workers
+from cdd.migrate.workers import Workers
+
 GUARD = 'a script that uses workers= needs if __name__ == "__main__":'
 
 
@@ -84,3 +87,31 @@ def test_a_script_without_a_guard_is_told_once_and_not_by_each_process(count: in
     assert lines[-1].startswith("RuntimeError: s") and lines[-1].endswith(GUARD), done.stderr
     assert sum("Traceback" in line for line in lines) == 1
     assert lines.count(GUARD) <= 2
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system keeps no process on some cores")
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_workers_keep_to_cores_of_their_own(count: int) -> None:
+    here = os.sched_getaffinity(0)
+    ask = "__import__('time').sleep(0.3) or tuple(sorted(__import__('os').sched_getaffinity(0)))"
+    with Workers().pool(count, keep_apart=True) as pool:
+        found = set(pool.map(eval, [ask] * (2 * count)))
+    if len(here) < count:
+        assert found == {tuple(sorted(here))}
+        return
+    assert {core for cores in found for core in cores} == here
+    assert sum(map(len, found)) == len(here)
+    assert os.sched_getaffinity(0) == here
+
+
+def test_cores_are_shared_out_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[list[int]] = []
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {7, 3, 0, 1, 2}, raising=False)
+    monkeypatch.setattr(os, "sched_setaffinity", lambda _, cores: given.append(cores), raising=False)
+    for number in range(3):
+        workers._keep_to_own_cores(number, 3)
+    assert sorted(core for cores in given for core in cores) == [0, 1, 2, 3, 7]
+    assert [len(cores) for cores in given] == [1, 2, 2]
+    workers._keep_to_own_cores(3, 3)  # one more than there should be
+    workers._keep_to_own_cores(0, 6)  # more than there are cores
+    assert len(given) == 3
