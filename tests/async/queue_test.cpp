@@ -59,9 +59,10 @@ TEST(Queue, GivesBackEachRequestOnce) {
   EXPECT_TRUE(queue.take(1, 5).empty());
 }
 
+// A queue waits for its requests as it ends: what they use is made before it.
 TEST(Queue, WakesOnceForMany) {
-  Queue queue;
   Latch go(1);
+  Queue queue;
   Strand strand;
   queue.submit(call([&] { go.wait(); }), &strand);
   for (int i = 0; i < 63; ++i) queue.submit(call([] {}), &strand);
@@ -73,8 +74,8 @@ TEST(Queue, WakesOnceForMany) {
 }
 
 TEST(Queue, HandsShortOnesOverTogether) {
-  Queue queue;
   Latch all_there(1);
+  Queue queue;
   const auto threads = static_cast<int>(Jobs::kMaxThreads);
   for (int i = 0; i < threads; ++i) queue.submit(call([&] { all_there.wait(); }));  // until 64 wait behind
   std::vector<std::uint64_t> order;
@@ -98,8 +99,8 @@ TEST(Queue, HandsShortOnesOverTogether) {
 }
 
 TEST(Queue, DoesNotKeepALongOneWithShortOnes) {
-  Queue queue;
   Latch all_there(1), go(1);
+  Queue queue;
   const auto threads = static_cast<int>(Jobs::kMaxThreads);
   for (int i = 0; i < threads; ++i) queue.submit(call([&] { all_there.wait(); }));
   auto request = call([] {});
@@ -158,8 +159,8 @@ TEST(Queue, CarriesErrors) {
 }
 
 TEST(Queue, CancelsWhatHasNotBegun) {
-  Queue queue;
   Latch begun(1), go(1);
+  Queue queue;
   Strand strand;
   const std::uint64_t runs = queue.submit(call([&] {
                                             begun.count_down();
@@ -208,8 +209,8 @@ TEST(Queue, CallsWakeBesides) {
 
 #if !defined(_WIN32)
 TEST(Queue, IsTheParentsInAForkedChild) {
-  Queue queue;
   Latch go(1);
+  Queue queue;
   queue.submit(call([&] { go.wait(); }));
   const pid_t child = ::fork();
   if (child == 0) {
