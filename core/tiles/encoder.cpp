@@ -65,15 +65,21 @@ void CpuEncoder::encode_tile(Layer& layer, std::uint64_t tile, bool whole, TileS
 }
 
 // Tiles may take milliseconds: each goes to the thread that is free first. Ranges of them, which for_each()
-// makes, would leave one thread with several at the end.
+// makes, would leave one thread with several at the end. Tiles that are encoded at the same time are far from
+// each other, so that they are most often of other shards: the system lets one thread at a time write a file.
 void CpuEncoder::encode(Layer& layer, bool whole, TileSink& sink) {
   const std::uint64_t tiles = layer.tiles();
+  const std::uint64_t parts = std::min<std::uint64_t>(threads(), tiles);
+  const std::uint64_t places = parts * ((tiles + parts - 1) / parts);
   std::atomic<std::uint64_t> next{0};
-  for_each(static_cast<std::size_t>(std::min<std::uint64_t>(threads(), tiles)), [&](std::size_t) {
+  for_each(static_cast<std::size_t>(parts), [&](std::size_t) {
     try {
-      for (std::uint64_t t = next++; t < tiles; t = next++) encode_tile(layer, t, whole, sink);
+      for (std::uint64_t i = next++; i < places; i = next++) {
+        const std::uint64_t part = i % parts, tile = tiles * part / parts + i / parts;
+        if (tile < tiles * (part + 1) / parts) encode_tile(layer, tile, whole, sink);
+      }
     } catch (...) {
-      next = tiles;
+      next = places;
       throw;
     }
   });
