@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "core/codec/cells.h"
+#include "core/simd/fetch.h"
 #include "core/threads/for_each.h"
 
 namespace cdd {
@@ -23,7 +24,7 @@ Extents::Extents(std::span<const Extent> extents, std::string prefix, Exceptions
     : extents_(extents.begin(), extents.end()),
       prefix_(std::move(prefix)),
       exceptions_(std::move(exceptions)),
-      files_(extents.size()) {
+      seen_(extents.size()) {
   ends_.reserve(extents_.size());
   std::uint64_t end = 0;
   for (std::size_t i = 0; i < extents_.size(); ++i) {
@@ -61,13 +62,28 @@ std::string Extents::path(std::size_t i) const {
 }
 
 Superchunks::File& Extents::file(std::size_t i, Superchunks& superchunks) const {
-  Superchunks::File* file = files_[i].load(std::memory_order_acquire);
+  Superchunks::File* file = seen_[i].file.load(std::memory_order_acquire);
   if (file != nullptr) return *file;
   const auto found = exceptions_.find(extents_[i].number);
   file = &superchunks.file(path(i), found == exceptions_.end() ? nullptr : found->second.memory,
                            extents_[i].salt);
-  files_[i].store(file, std::memory_order_release);
+  seen_[i].file.store(file, std::memory_order_release);
   return *file;
+}
+
+void Extents::see(std::size_t i, const Superchunks::Opened& opened) const noexcept {
+  seen_[i].number.store(opened.number, std::memory_order_relaxed);
+  seen_[i].opened.store(&opened, std::memory_order_relaxed);
+  seen_[i].storage.store(&opened.reader.storage(), std::memory_order_relaxed);
+}
+
+void Extents::fetch_ahead(std::size_t i) const noexcept {
+  constexpr std::size_t kLine = 64;
+  const Superchunks::Opened* const opened = seen_[i].opened.load(std::memory_order_relaxed);
+  if (opened == nullptr) return;
+  cdd::fetch_ahead(seen_[i].file.load(std::memory_order_relaxed), kLine);
+  cdd::fetch_ahead(opened, Reader::kWarmBytes);
+  cdd::fetch_ahead(seen_[i].storage.load(std::memory_order_relaxed), kLine);
 }
 
 Column::Column(std::string name, RowLayout layout, std::shared_ptr<const Extents> extents, std::uint64_t rows,
@@ -88,11 +104,14 @@ Superchunks::Use Column::use(std::size_t extent) const {
   Superchunks::File& file = extents_->file(extent, *superchunks_);
   try {
     Superchunks::Use use = superchunks_->use(file);
+    if (extents_->has_seen(extent, use.opened())) return use;  // its layout is known to be the column's
     const RowLayout& own = use.reader().layout();
-    if (own.is_set() && own != layout_) {
+    if (!own.is_set()) return use;
+    if (own != layout_) {
       fail(ErrorCode::Corrupt, "%s has rows of %s, not of %s", file.path.c_str(), to_string(own).c_str(),
            to_string(layout_).c_str());
     }
+    extents_->see(extent, use.opened());
     return use;
   } catch (const Error& error) {
     blame(extent, error);
@@ -148,9 +167,11 @@ void Column::read_into(RowRange range, MutableBytes out, const Cells* cells) con
   if (range.count == 0) return;
   const std::uint64_t end = range.first + range.count;
   std::size_t extent = extents_->with_row(range.first);
-  const bool is_large = range.count >= kParallelBytes / layout_.row_bytes() && threads() > 1;
-  if ((is_large || extents_->is_far()) && extents_->end(extent) < end)
-    return read_windows({&range.first, 1}, range.count, out, cells);
+  extents_->fetch_ahead(extent);
+  if (extents_->end(extent) < end) {
+    const bool is_large = range.count >= kParallelBytes / layout_.row_bytes() && threads() > 1;
+    if (is_large || extents_->is_far()) return read_windows({&range.first, 1}, range.count, out, cells);
+  }
   for (std::uint64_t row = range.first; row < end; ++extent) {
     const std::uint64_t part_end = std::min(end, extents_->end(extent));
     const auto bytes = static_cast<std::size_t>(part_end - row) * row_bytes;
@@ -180,7 +201,7 @@ void Column::ask_for_files(RowRange range) const {
   for (std::uint64_t row = range.first; row < end; row = extents_->end(extent++)) {
     if ((*extents_)[extent].number == 0) continue;
     const Superchunks::File& file = extents_->file(extent, *superchunks_);
-    if (file.memory && file.reader.load(std::memory_order_relaxed) == nullptr) file.memory->ask({});
+    if (file.memory && file.opened.load(std::memory_order_relaxed) == nullptr) file.memory->ask({});
   }
 }
 
@@ -215,9 +236,7 @@ void Column::cut_into_pieces(RowRange range, const Cells* cells, std::byte* out,
 }
 
 void Column::fetch_ahead(std::uint64_t row) const noexcept {
-  if (row >= rows_) return;
-  const Superchunks::File* const file = extents_->known_file(extents_->with_row(row));
-  if (file != nullptr) Superchunks::fetch_ahead(*file);
+  if (row < rows_) extents_->fetch_ahead(extents_->with_row(row));
 }
 
 void Column::read_windows(std::span<const std::uint64_t> starts, std::uint64_t rows, MutableBytes out,

@@ -58,19 +58,32 @@ class Extents {
   // "<prefix>17__.cdd"
   std::string path(std::size_t i) const;
   Superchunks::File& file(std::size_t i, Superchunks& superchunks) const;
-  // Null before file().
-  const Superchunks::File* known_file(std::size_t i) const noexcept {
-    return files_[i].load(std::memory_order_acquire);
+
+  // Whether see() was told of file i as it is open now: that is once a reader, so its number tells.
+  bool has_seen(std::size_t i, const Superchunks::Opened& opened) const noexcept {
+    return seen_[i].number.load(std::memory_order_relaxed) == opened.number;
   }
+  void see(std::size_t i, const Superchunks::Opened& opened) const noexcept;
+  // Has the processor fetch what reading file i needs, all at once: of a thousand files that are read in
+  // turns each piece is far away, and leads to the next.
+  void fetch_ahead(std::size_t i) const noexcept;
 
  private:
+  // Of a file: where reading it begins. But for the first, what is there may be closed by now.
+  struct Seen {
+    std::atomic<Superchunks::File*> file{nullptr};
+    std::atomic<std::uint64_t> number{0};
+    std::atomic<const Superchunks::Opened*> opened{nullptr};
+    std::atomic<const Storage*> storage{nullptr};
+  };
+
   std::vector<Extent> extents_;
   std::vector<std::uint64_t> ends_;
   double extents_in_a_row_ = 0;  // of those that have an end
   std::string prefix_;
   Exceptions exceptions_;
   bool is_far_ = false;
-  mutable std::vector<std::atomic<Superchunks::File*>> files_;
+  mutable std::vector<Seen> seen_;
 };
 
 class Column final : public Rows {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/os/fork_gate.h"
-#include "core/simd/fetch.h"
 
 namespace cdd {
 namespace {
@@ -18,14 +17,19 @@ std::string hexadecimal(const Salt& salt) {
   return text;
 }
 
-bool is_free(const std::pair<Superchunks::File*, std::unique_ptr<Reader>>& closing) {
+bool is_free(const std::pair<Superchunks::File*, std::unique_ptr<Superchunks::Opened>>& closing) {
   return closing.first->users.load(std::memory_order_seq_cst) == 0;
 }
 
+std::atomic<std::uint64_t> openings{0};
+
 }  // namespace
 
+Superchunks::Opened::Opened(std::shared_ptr<Storage> storage, const ReaderOptions& options)
+    : number(openings.fetch_add(1, std::memory_order_relaxed) + 1), reader(std::move(storage), options) {}
+
 Superchunks::~Superchunks() {
-  for (File* const file : open_) delete file->reader.load(std::memory_order_relaxed);
+  for (File* const file : open_) delete file->opened.load(std::memory_order_relaxed);
 }
 
 Superchunks::File& Superchunks::file(const std::string& path, const std::shared_ptr<Storage>& memory,
@@ -34,52 +38,46 @@ Superchunks::File& Superchunks::file(const std::string& path, const std::shared_
   key.append(reinterpret_cast<const char*>(salt.data()), salt.size());
   const ForkGate gate;
   const std::lock_guard lock(mutex_);
-  std::unique_ptr<File>& found = files_[std::move(key)];
-  if (!found) {
-    found = std::make_unique<File>();
-    found->path = path;
-    found->memory = memory;
-    found->salt = salt;
-  }
-  return *found;
-}
-
-void Superchunks::fetch_ahead(const File& file) noexcept {
-  const Reader* const reader = file.reader.load(std::memory_order_relaxed);
-  if (reader != nullptr) cdd::fetch_ahead(reader, Reader::kWarmBytes);
+  const auto found = by_name_.find(key);
+  if (found != by_name_.end()) return *found->second;
+  File& made = files_.emplace_back();
+  made.path = path;
+  made.memory = memory;
+  made.salt = salt;
+  by_name_.emplace(std::move(key), &made);
+  return made;
 }
 
 // A user counts itself first and looks for the reader then; close_some() takes the reader away first and
 // counts users then. So either the user finds none, or it is counted.
 Superchunks::Use Superchunks::use(File& file) {
-  fetch_ahead(file);  // counting waits until all that is read before has come
   Use use(file);
-  use.reader_ = file.reader.load(std::memory_order_seq_cst);
-  if (use.reader_ == nullptr) use.reader_ = open(file);
+  use.opened_ = file.opened.load(std::memory_order_seq_cst);
+  if (use.opened_ == nullptr) use.opened_ = open(file);
   if (!file.is_touched.load(std::memory_order_relaxed))
     file.is_touched.store(true, std::memory_order_relaxed);
   return use;
 }
 
 // What is in memory or far away is opened before anything is held: it may take messages, and Python.
-Reader* Superchunks::open(File& file) {
-  std::unique_ptr<Reader> reader;
-  if (file.memory) reader = std::make_unique<Reader>(file.memory, options_.reader);
+Superchunks::Opened* Superchunks::open(File& file) {
+  std::unique_ptr<Opened> opened;
+  if (file.memory) opened = std::make_unique<Opened>(file.memory, options_.reader);
   const ForkGate gate;
   const std::lock_guard lock(mutex_);
-  if (Reader* const other = file.reader.load(std::memory_order_relaxed)) return other;
+  if (Opened* const other = file.opened.load(std::memory_order_relaxed)) return other;
   close_some();
-  if (!reader) {
-    reader = std::make_unique<Reader>(open_for_reading(file.path, options_.mapping), options_.reader);
+  if (!opened) {
+    opened = std::make_unique<Opened>(open_for_reading(file.path, options_.mapping), options_.reader);
   }
-  const Salt& salt = reader->header().metadata.salt;
+  const Salt& salt = opened->reader.header().metadata.salt;
   if (salt != file.salt) {
     fail(ErrorCode::Corrupt, "%s is another file than the dataset's: its id is %s, not %s", file.path.c_str(),
          hexadecimal(salt).c_str(), hexadecimal(file.salt).c_str());
   }
   open_.push_back(&file);
-  file.reader.store(reader.get(), std::memory_order_seq_cst);
-  return reader.release();
+  file.opened.store(opened.get(), std::memory_order_seq_cst);
+  return opened.release();
 }
 
 // Makes room for one more. Those in use go on until they are not.
@@ -99,8 +97,8 @@ void Superchunks::close_some() {
 }
 
 void Superchunks::close(File& file) {
-  std::unique_ptr<Reader> reader(file.reader.exchange(nullptr, std::memory_order_seq_cst));
-  if (file.users.load(std::memory_order_seq_cst) > 0) closing_.emplace_back(&file, std::move(reader));
+  std::unique_ptr<Opened> opened(file.opened.exchange(nullptr, std::memory_order_seq_cst));
+  if (file.users.load(std::memory_order_seq_cst) > 0) closing_.emplace_back(&file, std::move(opened));
 }
 
 void Superchunks::close() {

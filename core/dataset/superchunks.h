@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -29,9 +30,16 @@ class Superchunks {
     Mapping mapping = Mapping::Preferred;
     std::size_t max_open = 1024;
   };
-  // One file, open or not. It lives as long as the Superchunks.
-  struct File {
-    std::atomic<Reader*> reader{nullptr};
+  // The reader of an open file. It begins with a line: then what each read needs stands in the fewest.
+  struct alignas(64) Opened {
+    Opened(std::shared_ptr<Storage> storage, const ReaderOptions& options);
+    const std::uint64_t number;  // that no other opening has had
+    Reader reader;
+  };
+  // One file, open or not. It lives as long as the Superchunks. What each read needs stands in a line of its
+  // own, which no other file's users write to.
+  struct alignas(64) File {
+    std::atomic<Opened*> opened{nullptr};
     std::atomic<std::uint32_t> users{0};
     std::atomic<bool> is_touched{false};
     Salt salt{};  // of the file that is meant
@@ -41,19 +49,20 @@ class Superchunks {
   // A file that stays open as long as this lives.
   class Use {
    public:
-    Use(Use&& other) noexcept : file_(std::exchange(other.file_, nullptr)), reader_(other.reader_) {}
+    Use(Use&& other) noexcept : file_(std::exchange(other.file_, nullptr)), opened_(other.opened_) {}
     Use& operator=(Use&&) = delete;
     ~Use() {
       if (file_ != nullptr) file_->users.fetch_sub(1, std::memory_order_release);
     }
-    Reader& reader() const noexcept { return *reader_; }
+    Reader& reader() const noexcept { return opened_->reader; }
+    const Opened& opened() const noexcept { return *opened_; }
 
    private:
     friend class Superchunks;
     explicit Use(File& file) noexcept : file_(&file) { file.users.fetch_add(1, std::memory_order_seq_cst); }
 
     File* file_;
-    Reader* reader_ = nullptr;
+    Opened* opened_ = nullptr;
   };
 
   explicit Superchunks(Options options) : options_(std::move(options)) {}
@@ -67,25 +76,23 @@ class Superchunks {
   // Throws as Reader, Io where it cannot be opened, and Corrupt where it is another file than is meant.
   Use use(File& file);
 
-  // Has the processor fetch what a read needs of the file's reader, if it is open.
-  static void fetch_ahead(const File& file) noexcept;
-
   std::size_t open_files() const;
 
   // Closes all files; those in use when that is over, and this goes. Whatever is used later is opened again.
   void close();
 
  private:
-  Reader* open(File& file);
+  Opened* open(File& file);
   void close(File& file);
   void close_some();
 
   const Options options_;
   mutable std::mutex mutex_;  // guards all below, and the opening of files
-  std::unordered_map<std::string, std::unique_ptr<File>> files_;
+  std::unordered_map<std::string, File*> by_name_;
+  std::deque<File> files_;   // close together: a thousand that are read in turns are on few pages
   std::vector<File*> open_;  // those with a reader
   std::size_t hand_ = 0;     // where the search for one to close goes on
-  std::vector<std::pair<File*, std::unique_ptr<Reader>>> closing_;  // still in use when they were closed
+  std::vector<std::pair<File*, std::unique_ptr<Opened>>> closing_;  // still in use when they were closed
 };
 
 }  // namespace cdd

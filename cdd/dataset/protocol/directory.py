@@ -164,7 +164,7 @@ class LocalDirectory(Directory):
 
     def size(self, path: str) -> int | None:
         try:
-            return Path(self._at(path)).stat().st_size
+            return os.stat(self._at(path)).st_size  # noqa: PTH116  a Path takes twice as long, in each refresh
         except (FileNotFoundError, NotADirectoryError):
             return None
 
