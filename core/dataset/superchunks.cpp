@@ -48,17 +48,6 @@ Superchunks::File& Superchunks::file(const std::string& path, const std::shared_
   return made;
 }
 
-// A user counts itself first and looks for the reader then; close_some() takes the reader away first and
-// counts users then. So either the user finds none, or it is counted.
-Superchunks::Use Superchunks::use(File& file) {
-  Use use(file);
-  use.opened_ = file.opened.load(std::memory_order_seq_cst);
-  if (use.opened_ == nullptr) use.opened_ = open(file);
-  if (!file.is_touched.load(std::memory_order_relaxed))
-    file.is_touched.store(true, std::memory_order_relaxed);
-  return use;
-}
-
 // What is in memory or far away is opened before anything is held: it may take messages, and Python.
 Superchunks::Opened* Superchunks::open(File& file) {
   std::unique_ptr<Opened> opened;

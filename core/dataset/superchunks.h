@@ -74,7 +74,17 @@ class Superchunks {
   File& file(const std::string& path, const std::shared_ptr<Storage>& memory, const Salt& salt);
 
   // Throws as Reader, Io where it cannot be opened, and Corrupt where it is another file than is meant.
-  Use use(File& file);
+  Use use(File& file) {
+    // A user counts itself first and looks for the reader then; close_some() takes the reader away first and
+    // counts users then. So either the user finds none, or it is counted.
+    Use use(file);
+    use.opened_ = file.opened.load(std::memory_order_seq_cst);
+    if (use.opened_ == nullptr) use.opened_ = open(file);
+    if (!file.is_touched.load(std::memory_order_relaxed)) {
+      file.is_touched.store(true, std::memory_order_relaxed);
+    }
+    return use;
+  }
 
   std::size_t open_files() const;
 
