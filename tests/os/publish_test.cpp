@@ -28,9 +28,10 @@ class Publish : public testing::Test {
   }
   ~Publish() override { std::filesystem::remove_all(folder_); }
 
-  std::string at(const std::string& name) const { return (folder_ / name).string(); }
+  // Names are UTF-8; what std::filesystem makes of chars is not, on Windows.
+  std::string at(const std::string& name) const { return folder_.string() + "/" + name; }
   std::string contents(const std::string& name) const {
-    std::ifstream in(folder_ / name, std::ios::binary);
+    std::ifstream in(folder_ / std::u8string(name.begin(), name.end()), std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
   }
   std::size_t files() const {
@@ -71,7 +72,7 @@ TEST_F(Publish, LongNamesAreCutBetweenCharacters) {
   EXPECT_EQ(contents(name), "euro");
   for (std::size_t shift = 0; shift < 3; ++shift) {
     const std::string temporary = temporary_beside(at(name.substr(shift)));
-    const std::string own = std::filesystem::path(temporary).filename().string();
+    const std::string own = temporary.substr(temporary.rfind('/') + 1);
     EXPECT_LE(own.size(), 255u);
     const std::size_t end = own.rfind('.', own.size() - 5);
     EXPECT_EQ((end - 1 - (67 - shift)) % 3, 0u) << own;
