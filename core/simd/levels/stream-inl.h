@@ -116,23 +116,23 @@ HWY_INLINE void UnpackEach(const std::byte* in, unsigned width, std::size_t n, c
 inline void Unpack(const std::byte* in, unsigned width, std::size_t n, std::uint32_t base,
                    std::uint32_t* out) {
   const D32 d;
-  const auto bases = hn::Set(d, base);
   if (width == 0) {
+    const auto bases = hn::Set(d, base);
     for (std::size_t i = 0; i < n; i += kLanes) hn::StoreU(bases, d, out + i);
     return;
   }
-  UnpackEach(in, width, n,
-             [=](auto values, std::size_t i) HWY_ATTR { hn::StoreU(hn::Add(values, bases), d, out + i); });
+  UnpackEach(in, width, n, [=](auto values, std::size_t i) HWY_ATTR {  // a vector of SVE cannot be captured
+    hn::StoreU(hn::Add(values, hn::Set(d, base)), d, out + i);
+  });
 }
 
 inline void UnpackWide(const std::byte* low, const std::byte* high, unsigned high_width, std::size_t n,
                        std::uint32_t base, std::uint32_t* out) {
   const D32 d;
   const hn::Rebind<std::uint16_t, D32> d16;
-  const auto bases = hn::Set(d, base);
   const auto* lows = reinterpret_cast<const std::uint16_t*>(low);
   UnpackEach(high, high_width, n, [=](auto values, std::size_t i) HWY_ATTR {
-    const auto rest = hn::Add(hn::PromoteTo(d, hn::LoadU(d16, lows + i)), bases);
+    const auto rest = hn::Add(hn::PromoteTo(d, hn::LoadU(d16, lows + i)), hn::Set(d, base));
     hn::StoreU(hn::Add(hn::ShiftLeft<16>(values), rest), d, out + i);
   });
 }
