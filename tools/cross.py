@@ -2,7 +2,8 @@
 
 On Debian on x86-64 only. Arm: Debian's cross compilers against a tree of Debian's own target packages (no
 script of theirs is run), under QEMU's user mode. Windows: MinGW, with libraries built from source packages,
-under Wine. All of it lies in .deps/TARGET and build/TARGET; CMakePresets.json says how each is compiled.
+under Wine. All of it but what Wine keeps lies in .deps/TARGET and build/TARGET; CMakePresets.json says how
+each is compiled.
 docs/evidence/platforms.md says what was run when. Under an emulator, and with the kernels of one SIMD target
 alone, tests take fewer rows of the recorded data. The package's tests are in tools/cross_python.py.
 """
@@ -12,6 +13,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -126,7 +128,8 @@ def need_target(name: str) -> Target:
         need_windows_libraries(name, target)
     if target.emulator:
         os.environ.setdefault("CDD_DATA_ROWS", DATA_ROWS)
-    os.environ |= {"WINEPREFIX": str(BUILD / name / "wine"), "WINEDEBUG": "-all"}
+    # Not in build/: Wine links its drive Z to /, which setuptools would search for sources from end to end.
+    os.environ |= {"WINEPREFIX": f"{tempfile.gettempdir()}/cdd-wine-{os.getuid()}", "WINEDEBUG": "-all"}
     return target
 
 
