@@ -8,6 +8,8 @@ import pytest
 
 import cdd
 import cdd.dataset as datasets
+from cdd.dataset.protocol import extents as ex
+from cdd.dataset.protocol import ops
 
 NAN, INF = float("nan"), float("inf")
 NAT = np.datetime64("NaT")
@@ -232,3 +234,38 @@ def test_fill_leaves_what_is_there() -> None:
     arrow = pytest.importorskip("pyarrow")
     table = arrow.table({"x": arrow.array([2**53 + 1, None])})
     assert datasets.columns_of(table, fill=0.0)["x"].tolist() == [2**53 + 1, 0]
+
+
+@pytest.mark.parametrize("way", ["added", "appended"])
+def test_texts_that_a_dropped_column_left_are_replaced(tmp_path: Path, way: str) -> None:
+    """As versions that an older cdd made have them: the column is gone, its hidden tables are there."""
+    path = tmp_path / "set"
+    with datasets.open(path, "w", clock=None) as w:
+        w.append(s=["a", "b"], x=[1, 2])
+    before = datasets.open(path).version
+    with datasets.transaction(path) as t:
+        left = {name: table for name, table in t._draft.state.tables.items() if table.hidden}
+        t.drop_column("s")
+        for name, table in left.items():
+            t._draft.do(ops.Create(name, table))
+        if way == "appended":
+            t.drop_column("x")
+    assert {"s.values", "s.ends"} < datasets.open(path)._state.tables.keys()
+    if way == "added":
+        with datasets.transaction(path) as t:
+            t.add_column("s", ["c", "d"])
+    else:
+        with datasets.open(path, "a") as w:
+            w.append(s=["c", "d"])
+    ds = datasets.open(path)
+    assert (ds["s"].text(), ds["s"].categories) == (["c", "d"], ["c", "d"])
+    assert datasets.open(path, as_of=before)["s"].text() == ["a", "b"]
+    for name in ("s.values/utf8", "s.ends/ends"):
+        old = datasets.open(path, as_of=before)[name]
+        assert not ex.numbers(old._state.extents) & ex.numbers(ds[name]._state.extents)
+    with datasets.transaction(path) as t:
+        t["s"][0] = "more"
+    datasets.expire(path, keep=1)
+    datasets.prune(path)
+    assert datasets.open(path)["s"].text() == ["more", "d"]
+    assert datasets.open(path).verify().ok

@@ -120,14 +120,15 @@ class TableWriter(AwaitedTableWriter):
         return of._state.table(self._name)
 
     def _create(self, made: TableState) -> None:
-        """Makes the table, and the hidden ones of its categories."""
-        new: list[tuple[TailTable, TableState]] = [(self._tails, made)]
+        """Makes the table, and before it the hidden ones of its categories: what is there by their names is
+        of no column then."""
+        new: list[tuple[TailTable, TableState]] = []
         for name, column in made.columns.items():
             if column.category is not None:
                 self._categories[name] = Categories(self._of, self._name, name, column)
                 new += self._categories[name].new_tables()
         try:
-            self._tails.create(new)
+            self._tails.create([*new, (self._tails, made)])
         except BaseException:
             self._categories.clear()
             raise

@@ -13,7 +13,14 @@ import numpy as np
 
 from cdd.dataset.protocol import extents as ex
 from cdd.dataset.protocol.errors import DatasetError
-from cdd.dataset.protocol.state import State, TableState, check_new_names, path_of
+from cdd.dataset.protocol.state import (
+    State,
+    TableState,
+    check_new_names,
+    drop_texts,
+    is_left_over,
+    path_of,
+)
 from cdd.dtypes import Array
 
 Theirs = dict[str, Any]  # an operation in a record
@@ -115,13 +122,15 @@ class Append(OfTable):
 
 @dataclass
 class Create(OfTable):
-    """A new table, with the extents of its columns."""
+    """A new table, with the extents of its columns. Texts take the place of those of a column that is gone."""
 
     kind = "create"
     forbidden = ("create", "columns")
     state: TableState
 
     def apply(self, state: State) -> None:
+        if self.state.hidden and self.table in state.tables and is_left_over(state, self.table):
+            drop_texts(state, self.table)
         old = state.tables.get(self.table, TableState())
         if old.columns:
             raise DatasetError(
@@ -244,7 +253,7 @@ def overlap(mine: Ranges, theirs: Ranges) -> bool:
 class OfRows(OfColumn):
     """An operation on some rows of a column: what others did to the same ones forbids it."""
 
-    forbidden = ()
+    forbidden = ("create",)  # the rows were those of a table that is gone
     against: ClassVar[tuple[str, ...]]  # kinds that may touch the same rows
 
     @property

@@ -10,8 +10,9 @@ from cdd.dataset.protocol.state import (
     State,
     TableState,
     check_new_names,
-    folder_of,
+    drop_texts,
     hidden_tables,
+    keep_number,
     path_of,
 )
 
@@ -52,23 +53,16 @@ class DropColumn(OfColumns):
 
     def apply(self, state: State) -> None:
         column = state.column(self.table, self.column)
-        _keep_number(state, self.table, self.column, column)
+        keep_number(state, self.table, self.column, column)
         if column.category is not None:
             for hidden in hidden_tables(self.table, self.column):
-                for key, texts in state.tables.pop(hidden, TableState()).columns.items():
-                    _keep_number(state, hidden, key, texts)
+                drop_texts(state, hidden)
         table = state.table(self.table)
         del table.columns[self.column]
         if table.clock == self.column:
             table.clock = None
         if not table.columns:
             table.rows = 0
-
-
-def _keep_number(state: State, table: str, name: str, column: ColumnState) -> None:
-    """Others that come by the name of a column that goes have none of its superchunks' numbers."""
-    folder = folder_of(table, name, column)
-    state.gone[folder] = max(state.gone.get(folder, 1), column.next)
 
 
 @dataclass

@@ -159,6 +159,28 @@ def next_number(state: State, folder: str) -> int:
     return max([state.gone.get(folder, 1), *columns])
 
 
+def keep_number(state: State, table: str, name: str, column: ColumnState) -> None:
+    """Others that come by the name of a column that goes have none of its superchunks' numbers."""
+    folder = folder_of(table, name, column)
+    state.gone[folder] = max(state.gone.get(folder, 1), column.next)
+
+
+def drop_texts(state: State, table: str) -> None:
+    """Takes a hidden table away."""
+    for key, texts in state.tables.pop(table, TableState()).columns.items():
+        keep_number(state, table, key, texts)
+
+
+def is_left_over(state: State, table: str) -> bool:
+    """Whether a hidden table has the texts of a column that is gone: there was a cdd that left them."""
+    owner = table.rpartition(".")[0]
+    return state.table(table).hidden and not any(
+        column.category is not None and path_of(name, key) == owner
+        for name, found in state.tables.items()
+        for key, column in found.columns.items()
+    )
+
+
 def files_of(table: str, name: str, column: ColumnState) -> set[str]:
     """Superchunks of a column that lie in the dataset's own folder."""
     own = ex.numbers(column.extents) - column.elsewhere.keys()
