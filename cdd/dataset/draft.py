@@ -16,7 +16,7 @@ from cdd.dataset.protocol import ops
 from cdd.dataset.protocol.directory import Directory
 from cdd.dataset.protocol.errors import ConflictError
 from cdd.dataset.protocol.log import Version
-from cdd.dataset.protocol.state import ColumnState, State, files_of, folder_of, next_number
+from cdd.dataset.protocol.state import ColumnState, State, TableState, files_of, folder_of, next_number
 from cdd.dataset.superchunk import NewSuperchunk, new_superchunk
 from cdd.dtypes import Array
 
@@ -141,7 +141,7 @@ class Draft:
         lost: dict[tuple[str, str], dict[str, Any]] = {}
         for one in last:
             column = one.op.table, one.op.column
-            if column[1] in self.state.table(column[0]).columns and not one.op.has_moved(self.state):
+            if self._has(*column) and not one.op.has_moved(self.state):
                 self.do(one.op)
                 self._compactions.append(one)
                 done.setdefault(column, set()).add(int(one.op.after[0, ex.NUMBER]))
@@ -150,9 +150,12 @@ class Draft:
             self.writer._directory.delete(one.path)
             lost[column] = one.options
         for (table, name), options in lost.items():
-            if name in self.state.table(table).columns:
+            if self._has(table, name):
                 self.compact(table, name, options, done.get((table, name), ()))
         return True
+
+    def _has(self, table: str, name: str) -> bool:
+        return name in self.state.tables.get(table, TableState()).columns
 
     def commit(self, message: str, kind: str = "") -> Version | None:
         """Makes the version, None where nothing was done; the draft is over then."""

@@ -325,3 +325,30 @@ def test_packs_hold_old_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     for i in (0, 7, 29):
         assert len(datasets.open(path, as_of=i + 2)) == i + 1
         assert len(datasets.open(path, as_of=ds.versions(None)[29 - i].time)) == i + 1
+
+
+def test_a_compaction_leaves_out_what_is_gone(tmp_path: Path) -> None:
+    path = tmp_path / "set"
+    filled(path)
+    with datasets.transaction(path) as t:
+        t.add_column("s", ["a", "b"] * 50)
+        t["price"][3] = -1.0
+    with datasets.transaction(path, "mine") as t:
+        t.compact(profile="dense")
+        with datasets.transaction(path) as other:
+            other.drop_column("s")
+    ds = datasets.open(path)
+    assert (ds.columns, ds.version.message) == (("time", "price", "ob"), "mine")
+    with datasets.transaction(path) as t:
+        t.add_column("s", ["a", "b"] * 50)
+    only = datasets.transaction(path)
+    assert only.compact(columns="s", profile="dense") == 1
+    with datasets.transaction(path) as other:
+        other.drop_column("s")
+        other.add_column("s", ["c", "d"] * 50)
+    only.commit()
+    assert datasets.open(path)["s"].text(0, 3) == ["c", "d", "c"]
+    assert datasets.open(path).verify().ok
+    datasets.expire(path, keep=1)
+    assert datasets.prune(path, orphans=True)
+    assert datasets.open(path)["s"].text(99) == ["d"]
