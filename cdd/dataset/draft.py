@@ -15,7 +15,7 @@ from cdd.dataset.protocol import extents as ex
 from cdd.dataset.protocol import ops
 from cdd.dataset.protocol.directory import Directory
 from cdd.dataset.protocol.errors import ConflictError
-from cdd.dataset.protocol.log import Version
+from cdd.dataset.protocol.log import HIDDEN, Version
 from cdd.dataset.protocol.state import ColumnState, State, TableState, files_of, folder_of, next_number
 from cdd.dataset.superchunk import NewSuperchunk, new_superchunk
 from cdd.dtypes import Array
@@ -70,7 +70,10 @@ class Draft:
 
     def catch_up(self) -> None:
         """Goes on from the newest version, once files are held that others may have appended to."""
-        self.base = self.session.catch_up(self.base, self.ops)
+        # Texts that are held are nobody else's, and a roll of this draft's own may have committed them.
+        kept = [op for op in self.ops if not (isinstance(op, ops.Append) and op.table.endswith(HIDDEN))]
+        self.base = self.session.catch_up(self.base, kept)
+        self.ops = kept
         self.state = self.base.copy()
         self.session.apply(self.state, self.ops, self.base)
         self.append_texts()

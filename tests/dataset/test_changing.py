@@ -352,3 +352,37 @@ def test_a_compaction_leaves_out_what_is_gone(tmp_path: Path) -> None:
     datasets.expire(path, keep=1)
     assert datasets.prune(path, orphans=True)
     assert datasets.open(path)["s"].text(99) == ["d"]
+
+
+@pytest.mark.parametrize("then", ["trim", "delete", "resize", "drop", "add", "other"])
+def test_new_texts_before_the_tails_are_needed(tmp_path: Path, then: str) -> None:
+    """A roll of the transaction's own takes its texts along: nobody else changed them."""
+    path = tmp_path / "set"
+    with datasets.open(path, "w", clock=None) as w:
+        w.append(x=np.arange(6), s=["a", "b"] * 3)
+        w["more"].append(y=np.arange(6))
+    with datasets.transaction(path) as t:
+        t.trim(5)  # which ends the tails
+        t["more"].trim(5)
+    with datasets.transaction(path, "mine") as t:
+        t["s"][0] = "new"
+        if then == "trim":
+            t.trim(4)
+        elif then == "delete":
+            t.delete(4, 5)
+        elif then == "resize":
+            t.resize(6, {"x": 0, "s": "newer"})
+        elif then == "drop":
+            t.drop_column("x")
+        elif then == "add":
+            t.add_column("z", fill="z")
+        else:
+            t["more"].trim(4)
+        t["s"][1] = "last"
+    ds = datasets.open(path)
+    rows = {"trim": 4, "delete": 4, "resize": 6}.get(then, 5)
+    assert ds["s"].text() == ["new", "last", "a", "b", "a", "newer"][:rows]
+    assert len(ds["more"]) == (4 if then == "other" else 5)
+    assert [version.message for version in ds.versions(None)].count("mine") == 1
+    assert ds.version.message == "mine"
+    assert ds.verify().ok
