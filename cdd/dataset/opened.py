@@ -274,7 +274,8 @@ def files_limit() -> int:
 
 
 def _reopen(place: Any, dataset_id: str, shown: Shown, options: dict[str, Any]) -> Dataset:
-    """The same rows of the same version, also where it has grown since."""
+    """The same rows of the same version, also where it has grown since. Raises VersionExpiredError where that
+    was pruned."""
     number = None if shown.is_live and shown.number == 0 else shown.number
     made = Dataset(place, as_of=None if shown.is_live else number, **options)
     if made.id != dataset_id:
@@ -282,7 +283,13 @@ def _reopen(place: Any, dataset_id: str, shown: Shown, options: dict[str, Any]) 
         raise _cdd.FormatError(f"{name} is another dataset now: its id is {made.id}, not {dataset_id}")
     if shown.is_live and number is not None and made._state.number != number:
         made._is_live = False
-        made._show(made._session.of_record(made._session.log.record(number)))
+        session = made._session
+        try:
+            state = session.of_record(session.log.record(number))
+        except _cdd.FormatError:
+            session.check_kept(number, session.newest(made._state.number), number)  # it may have been pruned
+            raise
+        made._show(state)
         made._is_live = True
         made._look()
     for name, rows in shown.rows.items():

@@ -117,3 +117,20 @@ def test_a_child_reads_a_column_that_nobody_read(tmp_path: Path) -> None:
     ds.close()
     with pytest.raises(ValueError, match="closed"):
         ds["x"]
+
+
+def test_copies_of_a_version_that_was_pruned(tmp_path: Path) -> None:
+    path = tmp_path / "d"
+    make(path)
+    ds = dataset.open(path)
+    copies = [pickle.dumps(ds), pickle.dumps(ds["x"])]
+    number = int(ds.version)
+    with dataset.transaction(path) as t:
+        t.add_column("z", fill=1)
+    assert [len(pickle.loads(copy)) for copy in copies] == [100, 100]
+    dataset.expire(path, keep=1)
+    dataset.prune(path)
+    for copy in copies:
+        with pytest.raises(dataset.VersionExpiredError) as caught:
+            pickle.loads(copy)
+        assert (caught.value.version, caught.value.floor) == (number, number + 1)
