@@ -8,6 +8,9 @@ import pytest
 
 import cdd
 import cdd.dataset as datasets
+from cdd.dataset.protocol import extents as ex
+from cdd.dataset.protocol import ops
+from tests.dataset.test_changing import filled
 from tests.dataset.test_commands import cdd as command
 
 ROWS = 20_000
@@ -240,3 +243,32 @@ def test_the_command_and_what_single_files_refuse(path: Path, tmp_path: Path) ->
     assert "are lost, taken from all columns" in text
     assert datasets.open(path).verify().ok
     assert command("repair", path, "--output", tmp_path / "x")[0] == 1
+
+
+@pytest.mark.parametrize("rows", [40, 400])  # in the manifest itself, and in a page
+def test_rows_of_a_file_that_lie_backwards_are_refused(tmp_path: Path, rows: int) -> None:
+    path = tmp_path / "set"
+    filled(path, rows)
+    with datasets.transaction(path) as t:
+        t["price"][:] = np.arange(rows)
+    t = datasets.transaction(path)
+    price = t._draft.state.column("", "price")
+    extents = np.repeat(price.extents[:1], rows, 0)
+    extents[:, ex.FIRST], extents[:, ex.ROWS] = np.arange(rows)[::-1], 1
+    t._draft.do(ops.Modify("", "price", np.arange(rows), [ops.Piece(0, rows, extents)], price.next))
+    t.commit()
+    number = int(extents[0, ex.NUMBER])
+    with pytest.raises(cdd.FormatError, match=f"column 'price' has rows of superchunk {number} twice"):
+        datasets.open(path)["price"].read_windows([0], 2)
+    with pytest.raises(cdd.FormatError, match="order of the file"), datasets.transaction(path) as t:
+        t["price"][0] = t["price"][1]
+
+
+def test_which_extents_are_in_the_order_of_their_files() -> None:
+    def backward(*extents: tuple[int, int, int]) -> int | None:
+        return ex.backward(np.concatenate([ex.none(), *(ex.one(*one, b"") for one in extents)]))
+
+    assert backward() is None
+    assert backward((2, 5, 5), (1, 0, 9), (0, 0, 3), (2, 10, 1), (0, 0, 3), (1, 9, ex.OPEN)) is None
+    assert backward((2, 5, 5), (1, 0, 9), (2, 9, 1)) == 2
+    assert backward((2, 5, 5), (1, 3, 9), (2, 10, 1), (1, 0, ex.OPEN)) == 1

@@ -119,6 +119,19 @@ def seal(extents: Array, rows: int) -> Array:
     return join(cut(extents, 0, rows))
 
 
+def backward(extents: Array) -> int | None:
+    """The first superchunk whose rows are not in the order of the file, each of them once; None: there is
+    none."""
+    numbers = extents[:, NUMBER]
+    if bool((numbers[1:] > numbers[:-1]).all()):
+        return None
+    own = extents[np.argsort(numbers, kind="stable")]
+    before, after = own[:-1], own[1:]
+    wrong = (before[:, NUMBER] == after[:, NUMBER]) & (after[:, NUMBER] != 0)
+    wrong &= after[:, FIRST] < before[:, FIRST] + np.maximum(before[:, ROWS], 0)
+    return int(after[wrong.argmax(), NUMBER]) if wrong.any() else None
+
+
 def numbers(extents: Array) -> set[int]:
     """The superchunks that are used."""
     return set(np.unique(extents[:, NUMBER]).tolist()) - {0}

@@ -16,7 +16,7 @@ import numpy as np
 from cdd import _cdd
 from cdd.dataset.protocol import extents as ex
 from cdd.dataset.protocol.directory import Directory
-from cdd.dataset.protocol.state import ORDERS, ColumnState, Pages, State, TableState, check_name
+from cdd.dataset.protocol.state import ORDERS, ColumnState, Pages, State, TableState, check_name, path_of
 from cdd.dtypes import Array, code_of, named
 from cdd.manifests import Field, parse
 from cdd.store.reader import Reader
@@ -195,7 +195,7 @@ def read_manifest(directory: Directory, write_id: str) -> State:
     return State(
         manifest=write_id,
         tables={
-            _name_of(entry, name, "table"): _table_of(entry, load)
+            _name_of(entry, name, "table"): _table_of(entry, name, load)
             for name, entry in _mapping(fields["tables"]).items()
         },
         attrs=_dict(fields["attrs"]),
@@ -224,12 +224,13 @@ def _name_of(field: Field, name: str, what: str) -> str:
         field.fail(str(error))
 
 
-def _table_of(entry: Field, load: Callable[[Pages], Array]) -> TableState:
+def _table_of(entry: Field, table: str, load: Callable[[Pages], Array]) -> TableState:
     fields = entry.object(("clock", "order", "hidden", "attrs", "columns"))
     columns = {}
     for item in fields["columns"].items(1 << 20):
         name, column = item.items(2, 2)
-        columns[_name_of(name, name.text(), "column")] = _column_of(column, load)
+        key = _name_of(name, name.text(), "column")
+        columns[key] = _in_order(_column_of(column, load), path_of(table, key), entry.what)
     clock = fields["clock"]
     if clock.value is not None and clock.text() not in columns:
         clock.fail("the name of a column, or null, is wanted")
@@ -276,6 +277,33 @@ def _column_of(entry: Field, load: Callable[[Pages], Array]) -> ColumnState:
         inline=inline,
         load=load,
     )
+
+
+def _in_order(column: ColumnState, name: str, where: str) -> ColumnState:
+    """The column, whose rows of each superchunk are in the order of the file: windows are read so. Those in
+    pages are looked at when they are read."""
+
+    def check(extents: Array) -> None:
+        number = ex.backward(extents)
+        if number is not None:
+            raise _cdd.FormatError(
+                f"{where}: column {name!r} has rows of superchunk {number} twice, or not in the order of the "
+                "file"
+            )
+
+    load, pages, inline = column.load, column.pages, column.inline
+    if not pages or load is None:
+        check(inline)
+        return column
+
+    def load_checked(wanted: Pages) -> Array:
+        found = load(wanted)
+        if wanted == pages:
+            check(np.concatenate((found, inline)))
+        return found
+
+    column.load = load_checked
+    return column
 
 
 def _extents_of(entry: Field) -> Array:

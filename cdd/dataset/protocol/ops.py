@@ -122,7 +122,7 @@ class Append(OfTable):
 
 @dataclass
 class Create(OfTable):
-    """A new table, with the extents of its columns. Texts take the place of those of a column that is gone."""
+    """A new table, with the extents of its columns. Texts replace those of a column that is gone."""
 
     kind = "create"
     forbidden = ("create", "columns")
