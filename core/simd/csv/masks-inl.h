@@ -12,6 +12,7 @@
 #include <hwy/highway.h>
 
 #include "core/simd/csv/csv.h"
+#include "core/simd/either-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace cdd::simd::HWY_NAMESPACE {
@@ -61,7 +62,7 @@ HWY_INLINE CsvMasks MasksOf(D d, const CsvDialect& dialect, const uint8_t* text,
     high = hn::Or(high, v);
     masks.delimiters |= BitsOfMask(d, hn::Eq(v, delimiter)) << i;
     masks.quotes |= BitsOfMask(d, hn::Eq(v, quote)) << i;
-    masks.ends |= BitsOfMask(d, hn::Or(hn::Eq(v, line_feed), hn::Eq(v, carriage_return))) << i;
+    masks.ends |= BitsOfMask(d, Either(hn::Eq(v, line_feed), hn::Eq(v, carriage_return))) << i;
   }
   if (!dialect.quotes) masks.quotes = 0;
   return masks;

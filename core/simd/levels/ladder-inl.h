@@ -89,7 +89,7 @@ HWY_NOINLINE bool DecodeCodesWith(const LevelsLadder& r, std::size_t* n_new) {
       // It is one of those that were made before: so many more than at first as lanes before this are new.
       const auto others = hn::Expand(hn::Iota(d, 0), hn::Not(is_new));
       const auto made_before = hn::Add(hn::Set(d, made), hn::Sub(hn::Iota(d, 0), others));
-      good = hn::And(good, hn::Or(hn::Lt(known_id, made_before), is_new));
+      good = hn::And(good, Either(hn::Lt(known_id, made_before), is_new));
       id = hn::Or(id, known_id);
       known += hn::CountTrue(d, is_known);
     }

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "core/simd/either-inl.h"
 #include "core/simd/levels/levels.h"
 #include "core/simd/levels/stream-inl.h"
 

@@ -54,7 +54,7 @@ inline bool DecodeEvents(const LevelsReplay& r, std::size_t* n_moving) {
     const auto given = hn::IfThenElseZero(used, hn::LoadU(d, r.event_slots + i));
     const auto is_patch = hn::And(used, hn::Eq(kind, zero));
     const auto is_insert = hn::Ne(hn::And(kind, one), zero);
-    const auto is_known = hn::And(used, hn::Not(hn::Or(is_patch, is_insert)));
+    const auto is_known = hn::And(used, hn::Not(Either(is_patch, is_insert)));
     const auto has_from = hn::Gt(kind, hn::Set(d, 6u));
     const auto is_out = hn::AndNot(has_from, hn::Gt(kind, hn::Set(d, 4u)));
     const auto is_move = hn::Gt(kind, two);
@@ -77,7 +77,7 @@ inline bool DecodeEvents(const LevelsReplay& r, std::size_t* n_moving) {
     const auto made_patches =
         hn::Add(hn::Set(d, static_cast<std::uint32_t>(r.first_patch + patches)), before(is_patch));
     const auto made = hn::IfThenElse(hn::Lt(known_id, first_patch), made_inserts, made_patches);
-    good = hn::And(good, hn::Or(hn::Lt(known_id, made), hn::Not(is_known)));
+    good = hn::And(good, Either(hn::Lt(known_id, made), hn::Not(is_known)));
     const std::size_t inserts_before = inserts;
     patches += hn::CountTrue(d, is_patch);
     inserts += hn::CountTrue(d, is_insert);

@@ -6,6 +6,8 @@
 
 #include "hwy/highway.h"
 
+#include "core/simd/either-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace cdd::simd {
 namespace HWY_NAMESPACE {
@@ -135,7 +137,7 @@ template <Reduction reduction, class D>
 HWY_INLINE hn::Vec<D> Better(D, hn::Vec<D> fresh, hn::Vec<D> held) {
   if constexpr (hwy::IsFloat<hn::TFromD<D> >()) {
     const auto wins = reduction == Reduction::Min ? hn::Lt(fresh, held) : hn::Lt(held, fresh);
-    return hn::IfThenElse(hn::Or(hn::IsNaN(fresh), wins), fresh, held);
+    return hn::IfThenElse(Either(hn::IsNaN(fresh), wins), fresh, held);
   } else {
     return reduction == Reduction::Min ? hn::Min(fresh, held) : hn::Max(fresh, held);
   }
