@@ -64,7 +64,7 @@ def open(path: Any, mode: str = "r", **options: Any) -> TileReader | TileWriter:
         reduce="mean"        how two items become one: "mean", "min", "max", "first"
         units=None, pixel_sizes=None    for the metadata: {"y": "micrometer"}, {"y": 0.65}
     Of mode "a" only shape (for the bound of dimension 0; its other numbers are those of the array),
-    memory_bytes, durability.
+    memory_bytes, durability; codec tells "auto" from "blosc-zstd", which leave no trace in an array.
 
     A reader sees frames once their layer of tiles (tile_shape[0] frames) is stored, at most a second after
     that while more come, or after flush().
@@ -87,6 +87,11 @@ def _resumed(path: str, options: dict[str, Any]) -> TileWriter:
     taken = dict(options)
     shape = taken.pop("shape", None)
     out = resumable(taken)
+    if (codec := out.get("codec")) is not None:
+        with TileReader(path) as reader:
+            coded = reader.codec
+        if codec not in (may := _codecs_of(coded)):
+            raise ValueError(f"{path}: codec is {codec!r}, its tiles are {coded}: {' or '.join(may)}")
     if shape is not None:
         wanted = shape_of(shape)
         with TileReader(path) as reader:
@@ -103,6 +108,13 @@ def _resumed(path: str, options: dict[str, Any]) -> TileWriter:
         for left in Path(path).glob(f"{folder}.zarr.json.*.tmp"):
             left.unlink(missing_ok=True)
     return writer
+
+
+def _codecs_of(coded: str) -> tuple[str, ...]:
+    """The codecs of cdd.tiles.open() that make such tiles."""
+    if "blosc" in coded:
+        return ("blosc-lz4",) if "lz4" in coded else ("auto", "blosc-zstd")
+    return ("zstd",) if "zstd" in coded else ("raw",)
 
 
 def bytes_needed(**options: Unpack[TileOptions]) -> int:

@@ -208,20 +208,24 @@ def _scales(
     scales, downsample, reduce = (
         taken.pop("scales", 1),
         taken.pop("downsample", None),
-        taken.pop("reduce", "mean"),
+        taken.pop("reduce", None),
     )
     units, pixel_sizes = taken.pop("units", None), taken.pop("pixel_sizes", None)
     for what, value in (("units", units), ("pixel_sizes", pixel_sizes)):
         if value is not None and not isinstance(value, Mapping):
             raise TypeError(f"{what} is a dict with names of dimensions, not {shown(value)}")
     if scales == 1:
-        given = {"downsample": downsample, "units": units, "pixel_sizes": pixel_sizes}
+        given = {"downsample": downsample, "reduce": reduce, "units": units, "pixel_sizes": pixel_sizes}
         for what, value in given.items():
             if value is not None:
                 raise ValueError(f"{what}= is of a pyramid, which scales=2 or more makes")
         return {}
     if reduce == "median":
         raise ValueError('reduce="median" cannot be made frame by frame: "mean", "min", "max", "first" can')
+    if reduce is None:
+        reduce = "mean"
+    elif reduce not in ("mean", "min", "max", "first"):
+        raise ValueError(f'reduce is one of "mean", "min", "max", "first", not {shown(reduce)}')
     named = None if names is None else tuple(names)
     halves = pyramid.halved_dimensions(downsample, named, len(shape))
     count = pyramid.scale_count(scales, shape, tile, halves)

@@ -38,6 +38,12 @@ void remove_tree(const std::string& path) {
   check(error, path, "cannot remove %s");
 }
 
+void rename_tree(const std::string& from, const std::string& to) {
+  std::error_code error;
+  fs::rename(path_of(from), path_of(to), error);
+  check(error, from, "cannot move %s aside");
+}
+
 PathKind kind_of(const std::string& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path_of(path), error);

@@ -15,6 +15,9 @@ bool remove_file(const std::string& path);
 // A folder with all that is in it, or a file; nothing where there is none.
 void remove_tree(const std::string& path);
 
+// A folder or a file, within one file system, to a name that nothing has.
+void rename_tree(const std::string& from, const std::string& to);
+
 enum class PathKind { None, File, Folder };
 PathKind kind_of(const std::string& path);
 

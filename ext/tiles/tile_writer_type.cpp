@@ -16,6 +16,8 @@
 #include <new>
 
 #include "core/os/folders.h"
+#include "core/os/publish.h"
+#include "core/threads/for_each.h"
 #include "ext/arguments.h"
 #include "ext/tiles/tile_options.h"
 #include "ext/tiles/tile_types.h"
@@ -35,25 +37,59 @@ TileWriterObject* cast(PyObject* self) { return reinterpret_cast<TileWriterObjec
 
 enum class Mode { Replace, Create, Append };
 
-// Only what is an array or a group of them gives way to a new one, and not while somebody writes it.
-void make_room(const std::string& path, bool replace) {
-  const PathKind kind = kind_of(path);
-  if (kind == PathKind::None) return;
-  if (kind == PathKind::File || !replace) fail_io(EEXIST, path, "cannot create %s");
-  const std::vector<std::string> names = names_in(path);
-  if (names.empty()) return;
-  const auto has_metadata = [](const std::string& folder) {
-    return kind_of(folder + "/" + tiles::kMetadataKey) == PathKind::File;
-  };
-  if (!has_metadata(path)) fail_io(EEXIST, path, "cannot replace %s, which holds other things than an array");
-  std::vector<std::unique_ptr<tiles::ArrayFile>> locks;
-  locks.push_back(tiles::files_in(path)->lock(tiles::kJournalKey));
-  for (const std::string& name : names) {
-    const std::string folder = path + "/" + name;
-    if (has_metadata(folder)) locks.push_back(tiles::files_in(folder)->lock(tiles::kJournalKey));
+// What stands where a new array comes. Only an array, a group of them, or what one that failed has left gives
+// way, and not while somebody writes it. It lies beside, under another name, until the new one is there:
+// where that fails it comes back, and nothing of the new one stays.
+class Room {
+ public:
+  Room(std::string path, bool replace) : path_(std::move(path)) {
+    const PathKind kind = kind_of(path_);
+    if (kind == PathKind::None) return;
+    if (kind == PathKind::File || !replace) fail_io(EEXIST, path_, "cannot create %s");
+    check_and_lock();
+    aside_ = temporary_beside(path_);
+    rename_tree(path_, aside_);
   }
-  remove_tree(path);
-}
+  ~Room() {
+    if (is_taken_) return;
+    try {
+      remove_tree(path_);
+      if (!aside_.empty()) rename_tree(aside_, path_);
+    } catch (const Error&) {
+      // The error that led here is told; what was there still lies beside.
+    }
+  }
+  Room(const Room&) = delete;
+  Room& operator=(const Room&) = delete;
+
+  void take() {
+    is_taken_ = true;
+    if (!aside_.empty()) remove_tree(aside_);
+  }
+
+ private:
+  void check_and_lock() {
+    const auto has = [](const std::string& folder, const char* key) {
+      return kind_of(folder + "/" + key) == PathKind::File;
+    };
+    const std::vector<std::string> names = names_in(path_);
+    const bool is_left_over = names.empty() || (names.size() == 1 && has(path_, tiles::kJournalKey));
+    if (!is_left_over && !has(path_, tiles::kMetadataKey)) {
+      fail_io(EEXIST, path_, "cannot replace %s, which holds other things than an array");
+    }
+    std::vector<std::unique_ptr<tiles::ArrayFile>> locks;  // held for a moment: a writer has them all along
+    const auto lock = [&](const std::string& folder) {
+      if (has(folder, tiles::kJournalKey)) {
+        locks.push_back(tiles::files_in(folder)->lock(tiles::kJournalKey));
+      }
+    };
+    lock(path_);
+    for (const std::string& name : names) lock(path_ + "/" + name);
+  }
+
+  std::string path_, aside_;
+  bool is_taken_ = false;
+};
 
 // `bound`: frames of an array that is gone on with, 0 for as before. `group`: zarr.json of a pyramid.
 std::shared_ptr<TilePyramid> open_writer(const std::string& path, Mode mode, const PyramidOptions& options,
@@ -62,14 +98,17 @@ std::shared_ptr<TilePyramid> open_writer(const std::string& path, Mode mode, con
     return tiles::files_in(options.scales == 1 ? path : path + "/" + std::to_string(k));
   };
   if (mode == Mode::Append) return TilePyramid::open(files, options, bound);
-  static_cast<void>(tiles::bytes_needed(options, 1));  // refuses what is wrong before anything is removed
-  make_room(path, mode == Mode::Replace);
+  static_cast<void>(
+      tiles::bytes_needed(options, threads()));  // refuses what is wrong before anything is moved
+  Room room(path, mode == Mode::Replace);
   make_folders(path);
   if (!group.empty()) {
     tiles::files_in(path)->publish(tiles::kMetadataKey, {as_bytes(group.data()), group.size()});
     for (unsigned k = 0; k < options.scales; ++k) make_folders(path + "/" + std::to_string(k));
   }
-  return TilePyramid::create(files, options);
+  std::shared_ptr<TilePyramid> made = TilePyramid::create(files, options);
+  room.take();
+  return made;
 }
 
 PyObject* writer_new(PyTypeObject* type, PyObject* args, PyObject*) {

@@ -4,6 +4,7 @@ import errno
 import gc
 import math
 import os
+import re
 import threading
 import time
 from pathlib import Path
@@ -204,6 +205,65 @@ def test_what_is_there_is_not_replaced_by_mistake(tmp_path: Path) -> None:
     with tiles.open(path) as r:
         assert r.shape == (1, 40, 50)
     assert not (path / ".cdd-journal").exists()
+
+
+def everything_in(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+@pytest.mark.parametrize("scales", [1, 2])
+def test_an_array_comes_back_where_its_replacement_fails(tmp_path: Path, scales: int) -> None:
+    resource = pytest.importorskip("resource")
+    path = tmp_path / "a.zarr"
+    options: dict[str, Any] = writer_options()
+    if scales == 2:
+        options |= {"scales": 2, "dimension_names": "tyx"}
+    with tiles.open(path, "w", **options) as w:
+        w.append(camera(6, 40, 50))
+    before = everything_in(path)
+    with pytest.raises(ValueError) as told:
+        tiles.bytes_needed(**options, memory_bytes=1)
+    least = int(re.findall(r"\d+", str(told.value))[-1])
+    for memory in (1, least - 300, least - 1):
+        with pytest.raises(ValueError, match=f"needs at least {least}"):
+            tiles.open(path, "w", **options, memory_bytes=memory)
+        assert everything_in(path) == before
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))  # no file may get a byte
+    try:
+        with pytest.raises(OSError):
+            tiles.open(path, "w", **options)
+        with pytest.raises(OSError):
+            tiles.open(tmp_path / "b.zarr", "x", **options)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert everything_in(path) == before
+    assert [p.name for p in tmp_path.iterdir()] == ["a.zarr"]
+    tiles.open(path, "w", **options).close()
+    assert [p.name for p in tmp_path.iterdir()] == ["a.zarr"]
+
+
+def test_what_a_writer_that_was_killed_early_left_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "a.zarr"
+    path.mkdir()
+    (path / ".cdd-journal").write_bytes(b"")
+    options: dict[str, Any] = writer_options()
+    tiles.open(path, "w", **options).close()
+    assert tiles.open(path).shape == (0, 40, 50)
+
+
+def test_the_codec_of_an_array_that_is_gone_on_with(tmp_path: Path) -> None:
+    path = tmp_path / "a.zarr"
+    options: dict[str, Any] = writer_options()
+    tiles.open(path, "w", **options | {"codec": "auto"}).close()
+    for codec in ("auto", "blosc-zstd"):
+        tiles.open(path, "a", codec=codec).close()
+    for codec in ("nope", "zstd", "blosc-lz4", "raw"):
+        with pytest.raises(ValueError, match="auto or blosc-zstd"):
+            tiles.open(path, "a", codec=codec)
+    for wrong in ({"reduce": "x"}, {"reduce": "mean"}, {"reduce": "x", "scales": "auto"}):
+        with pytest.raises(ValueError, match="reduce"):
+            tiles.open(tmp_path / "b.zarr", "w", **options, **wrong)
 
 
 def test_one_writer_at_a_time(tmp_path: Path) -> None:
