@@ -18,7 +18,7 @@ import numpy as np
 from cdd import _cdd, arguments
 from cdd.dataset.options import duration
 from cdd.dataset.protocol import manifest as manifests
-from cdd.dataset.protocol.directory import Directory, directory_of
+from cdd.dataset.protocol.directory import Directory, MemoryDirectory, directory_of
 from cdd.dataset.protocol.identity import Owner, files_lock, forget_owners, owner_path, read_id
 from cdd.dataset.protocol.log import Version, pack_of, record_path
 from cdd.dataset.protocol.ops import Op
@@ -248,5 +248,6 @@ def _is_owned(directory: Directory, path: str, dataset_id: str) -> bool:
     except FileNotFoundError:
         return True
     except (_cdd.CddError, ValueError, KeyError, TypeError):
-        return not path.rpartition("/")[2].startswith("__")  # a killed writer left it before it was a store
+        # A killed writer left it before it was a store; in memory none is killed, and this one has just begun.
+        return isinstance(directory, MemoryDirectory) or not path.rpartition("/")[2].startswith("__")
     return own_id != dataset_id or directory.is_locked(owner_path(str(owner)))

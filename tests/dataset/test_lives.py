@@ -74,8 +74,9 @@ class Life:
             self.flushed = {table: len(arrays["time"]) for table, arrays in self.now.items()}
 
     def note(self, version: datasets.Version | None) -> None:
-        """What a version has, of tables with as many rows as it says."""
-        if version is not None and int(version) not in self.versions:
+        """What a version has, of tables with as many rows as it says. A commit that had nothing new gives the
+        version that the collector knows, as its compactor may have made it before a modification."""
+        if version is not None and int(version) > max(self.versions, default=0):
             self.versions[int(version)] = {
                 name: {key: array[: version.rows[name]] for key, array in arrays.items()}
                 for name, arrays in self.now.items()

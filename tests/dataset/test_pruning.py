@@ -167,3 +167,13 @@ def test_files_are_copied_where_they_cannot_be_linked(
     assert [file.name for file in found] == ["__1__.cdd"]
     assert found[0].stat().st_nlink == 1
     assert datasets.open(tmp_path / "set")["x"][:].tolist() == list(range(10))
+
+
+def test_a_superchunk_that_has_just_begun_in_memory_is_its_writers() -> None:
+    place = datasets.MemoryDirectory()
+    with datasets.open(place, "w") as w:
+        w.append(time=np.arange(3))
+        w.commit()
+        place.new_store("data/time/__7__.cdd")  # as the compactor of a collector begins one
+        assert datasets.prune(place, orphans=True).deleted == ()
+        assert place.list("data/time")[-1] == "__7__.cdd"
