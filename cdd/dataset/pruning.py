@@ -248,6 +248,6 @@ def _is_owned(directory: Directory, path: str, dataset_id: str) -> bool:
     except FileNotFoundError:
         return True
     except (_cdd.CddError, ValueError, KeyError, TypeError):
-        # A killed writer left it before it was a store; in memory none is killed, and this one has just begun.
+        # A killed writer left it before it was a store; in memory none is killed: this one has just begun.
         return isinstance(directory, MemoryDirectory) or not path.rpartition("/")[2].startswith("__")
     return own_id != dataset_id or directory.is_locked(owner_path(str(owner)))
