@@ -152,7 +152,8 @@ void PickRow(const std::byte* row, std::size_t n, std::byte* held) noexcept {
     hn::Vec<decltype(d)> best;
     if constexpr (pairs) {
       hn::Vec<decltype(d)> odd;
-      hn::LoadInterleaved2(d, At<T>(row, 2 * i), best, odd);
+      // Not const, which Highway 1.2 wants of 8 bytes on 32-bit Arm.
+      hn::LoadInterleaved2(d, const_cast<T*>(At<T>(row, 2 * i)), best, odd);
       if constexpr (reduction != Reduction::First) best = Better<reduction>(d, odd, best);
     } else {
       best = hn::LoadU(d, At<T>(row, i));
