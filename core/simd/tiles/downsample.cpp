@@ -43,11 +43,24 @@ HWY_INLINE T* At(std::byte* p, std::size_t i) {
   return reinterpret_cast<T*>(p) + i;
 }
 
+// Items at i and after it, as bytes: of pointers to items of 8 bytes gcc believes on 32-bit Arm that they are
+// aligned.
+template <class T, class D>
+HWY_INLINE hn::Vec<D> Load(D d, const std::byte* p, std::size_t i) {
+  const hn::Repartition<std::uint8_t, D> bytes;
+  return hn::BitCast(d, hn::LoadU(bytes, At<std::uint8_t>(p, i * sizeof(T))));
+}
+template <class T, class D>
+HWY_INLINE void Store(hn::Vec<D> v, D, std::byte* p, std::size_t i) {
+  const hn::Repartition<std::uint8_t, D> bytes;
+  hn::StoreU(hn::BitCast(bytes, v), bytes, At<std::uint8_t>(p, i * sizeof(T)));
+}
+
 // Of items i to i + lanes of what comes out, for lanes of D.
 template <class T, bool pairs, class D>
 HWY_INLINE hn::Vec<D> Sums(D d, const std::byte* row, std::size_t i) {
   if constexpr (kIsDouble<T>) {
-    if constexpr (!pairs) return hn::LoadU(d, At<T>(row, i));
+    if constexpr (!pairs) return Load<T>(d, row, i);
     hn::Vec<D> even, odd;
     hn::LoadInterleaved2(d, At<T>(row, 2 * i), even, odd);
     return hn::Add(even, odd);
@@ -57,14 +70,14 @@ HWY_INLINE hn::Vec<D> Sums(D d, const std::byte* row, std::size_t i) {
     const hn::Rebind<T, D> narrow;
     const hn::RebindToUnsigned<decltype(narrow)> bits;
     const hn::RebindToUnsigned<D> both;
-    const auto v = hn::LoadU(both, At<hn::TFromD<decltype(both)> >(row, i));
+    const auto v = Load<hn::TFromD<decltype(both)> >(both, row, i);
     const auto even = hn::BitCast(narrow, hn::TruncateTo(bits, v));
     const auto odd = hn::BitCast(narrow, hn::TruncateTo(bits, hn::ShiftRight<32>(v)));
     return hn::Add(hn::PromoteTo(d, even), hn::PromoteTo(d, odd));
   } else {
     // Two neighbours share a lane: the lower half has its sign moved up and down again.
     constexpr int kBits = static_cast<int>(8 * sizeof(T));
-    const auto v = hn::LoadU(d, At<hn::TFromD<D> >(row, i));
+    const auto v = Load<hn::TFromD<D> >(d, row, i);
     return hn::Add(hn::ShiftRight<kBits>(hn::ShiftLeft<kBits>(v)), hn::ShiftRight<kBits>(v));
   }
 }
@@ -75,17 +88,17 @@ HWY_INLINE void StoreMeans(D d, hn::Vec<D> sums, unsigned shift, std::byte* out,
   if constexpr (hwy::IsFloat<T>()) {
     const auto means = hn::Mul(sums, hn::Set(d, Sum{1} / static_cast<Sum>(1u << shift)));
     if constexpr (kIsDouble<T>) {
-      hn::StoreU(means, d, At<T>(out, i));
+      Store<T>(means, d, out, i);
     } else {
       const hn::Rebind<T, D> narrow;
-      hn::StoreU(hn::DemoteTo(narrow, means), narrow, At<T>(out, i));
+      Store<T>(hn::DemoteTo(narrow, means), narrow, out, i);
     }
   } else {
     const hn::RebindToUnsigned<D> bits;
     const hn::Rebind<hwy::MakeUnsigned<T>, D> narrow;
     const auto half = hn::Set(d, static_cast<Sum>((1u << shift) >> 1));
     const auto means = hn::ShiftRightSame(hn::Add(sums, half), static_cast<int>(shift));
-    hn::StoreU(hn::TruncateTo(narrow, hn::BitCast(bits, means)), narrow, At<hwy::MakeUnsigned<T> >(out, i));
+    Store<hwy::MakeUnsigned<T> >(hn::TruncateTo(narrow, hn::BitCast(bits, means)), narrow, out, i);
   }
 }
 
@@ -101,8 +114,8 @@ void SumRow(const std::byte* row, std::size_t n, std::byte* held) noexcept {
   std::size_t i = 0;
   for (; i + lanes <= n; i += lanes) {
     auto sums = Sums<T, pairs>(d, row, i);
-    if constexpr (adds) sums = hn::Add(hn::LoadU(d, At<Sum>(held, i)), sums);
-    hn::StoreU(sums, d, At<Sum>(held, i));
+    if constexpr (adds) sums = hn::Add(Load<Sum>(d, held, i), sums);
+    Store<Sum>(sums, d, held, i);
   }
   if (i == n) return;
   const RowKernels rest = ReferenceOf<T>(Reduction::Mean);
@@ -115,7 +128,7 @@ void EndMeans(const std::byte* held, std::size_t n, unsigned shift, std::byte* o
   const hn::ScalableTag<Sum> d;
   const std::size_t lanes = hn::Lanes(d);
   std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes) StoreMeans<T>(d, hn::LoadU(d, At<Sum>(held, i)), shift, out, i);
+  for (; i + lanes <= n; i += lanes) StoreMeans<T>(d, Load<Sum>(d, held, i), shift, out, i);
   if (i == n) return;
   ReferenceOf<T>(Reduction::Mean).end(held + i * sizeof(Sum), n - i, shift, out + i * sizeof(T));
 }
@@ -152,14 +165,13 @@ void PickRow(const std::byte* row, std::size_t n, std::byte* held) noexcept {
     hn::Vec<decltype(d)> best;
     if constexpr (pairs) {
       hn::Vec<decltype(d)> odd;
-      // Not const, which Highway 1.2 wants of 8 bytes on 32-bit Arm.
-      hn::LoadInterleaved2(d, const_cast<T*>(At<T>(row, 2 * i)), best, odd);
+      hn::LoadInterleaved2(d, At<T>(row, 2 * i), best, odd);
       if constexpr (reduction != Reduction::First) best = Better<reduction>(d, odd, best);
     } else {
-      best = hn::LoadU(d, At<T>(row, i));
+      best = Load<T>(d, row, i);
     }
-    if constexpr (adds) best = Better<reduction>(d, best, hn::LoadU(d, At<T>(held, i)));
-    hn::StoreU(best, d, At<T>(held, i));
+    if constexpr (adds) best = Better<reduction>(d, best, Load<T>(d, held, i));
+    Store<T>(best, d, held, i);
   }
   if (i == n) return;
   const RowKernels rest = ReferenceOf<T>(reduction);
@@ -237,10 +249,12 @@ RowKernels Kernels(Kind kind, Reduction reduction) {
       return KernelsOf<std::uint32_t>(reduction);
     case Kind::Int32:
       return KernelsOf<std::int32_t>(reduction);
+#if !HWY_ARCH_ARM_V7  // which loads pairs of 8 bytes from aligned places alone
     case Kind::UInt64:
       return KernelsOf<std::uint64_t>(reduction);
     case Kind::Int64:
       return KernelsOf<std::int64_t>(reduction);
+#endif
 #if HWY_HAVE_FLOAT64
     case Kind::Float32:
       return KernelsOf<float>(reduction);
