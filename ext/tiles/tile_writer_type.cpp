@@ -37,6 +37,24 @@ TileWriterObject* cast(PyObject* self) { return reinterpret_cast<TileWriterObjec
 
 enum class Mode { Replace, Create, Append };
 
+bool has_file(const std::string& folder, const char* key) {
+  return kind_of(folder + "/" + key) == PathKind::File;
+}
+
+// The journals of an array or a group of them, locked: a writer has its own all along, so Locked while there
+// is one.
+std::vector<std::unique_ptr<tiles::ArrayFile>> lock_journals(const std::string& path) {
+  std::vector<std::unique_ptr<tiles::ArrayFile>> locks;
+  const auto lock = [&](const std::string& folder) {
+    if (has_file(folder, tiles::kJournalKey)) {
+      locks.push_back(tiles::files_in(folder)->lock(tiles::kJournalKey));
+    }
+  };
+  lock(path);
+  for (const std::string& name : names_in(path)) lock(path + "/" + name);
+  return locks;
+}
+
 // What stands where a new array comes. Only an array, a group of them, or what one that failed has left gives
 // way, and not while somebody writes it. It lies beside, under another name, until the new one is there:
 // where that fails it comes back, and nothing of the new one stays.
@@ -46,13 +64,21 @@ class Room {
     const PathKind kind = kind_of(path_);
     if (kind == PathKind::None) return;
     if (kind == PathKind::File || !replace) fail_io(EEXIST, path_, "cannot create %s");
-    check_and_lock();
+    const std::vector<std::string> names = names_in(path_);
+    if (names.empty()) return;
+    const bool is_left_over = names.size() == 1 && has_file(path_, tiles::kJournalKey);
+    if (!is_left_over && !has_file(path_, tiles::kMetadataKey)) {
+      fail_io(EEXIST, path_, "cannot replace %s, which holds other things than an array");
+    }
+    static_cast<void>(lock_journals(path_));
     aside_ = temporary_beside(path_);
     rename_tree(path_, aside_);
   }
   ~Room() {
     if (is_taken_) return;
     try {
+      // Another writer may have come to the same place first: its array is none of what failed here.
+      const auto locks = lock_journals(path_);
       remove_tree(path_);
       if (!aside_.empty()) rename_tree(aside_, path_);
     } catch (const Error&) {
@@ -68,25 +94,6 @@ class Room {
   }
 
  private:
-  void check_and_lock() {
-    const auto has = [](const std::string& folder, const char* key) {
-      return kind_of(folder + "/" + key) == PathKind::File;
-    };
-    const std::vector<std::string> names = names_in(path_);
-    const bool is_left_over = names.empty() || (names.size() == 1 && has(path_, tiles::kJournalKey));
-    if (!is_left_over && !has(path_, tiles::kMetadataKey)) {
-      fail_io(EEXIST, path_, "cannot replace %s, which holds other things than an array");
-    }
-    std::vector<std::unique_ptr<tiles::ArrayFile>> locks;  // held for a moment: a writer has them all along
-    const auto lock = [&](const std::string& folder) {
-      if (has(folder, tiles::kJournalKey)) {
-        locks.push_back(tiles::files_in(folder)->lock(tiles::kJournalKey));
-      }
-    };
-    lock(path_);
-    for (const std::string& name : names) lock(path_ + "/" + name);
-  }
-
   std::string path_, aside_;
   bool is_taken_ = false;
 };
@@ -98,8 +105,7 @@ std::shared_ptr<TilePyramid> open_writer(const std::string& path, Mode mode, con
     return tiles::files_in(options.scales == 1 ? path : path + "/" + std::to_string(k));
   };
   if (mode == Mode::Append) return TilePyramid::open(files, options, bound);
-  static_cast<void>(
-      tiles::bytes_needed(options, threads()));  // refuses what is wrong before anything is moved
+  static_cast<void>(tiles::bytes_needed(options, threads()));  // refuses before anything is moved
   Room room(path, mode == Mode::Replace);
   make_folders(path);
   if (!group.empty()) {
