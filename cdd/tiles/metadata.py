@@ -17,7 +17,7 @@ class Metadata:
         self.tile = tuple(sharding["chunk_shape"]) if sharding else self.shard
         self.codecs: list[dict[str, Any]] = sharding["codecs"] if sharding else codecs
         self.index_location = sharding["index_location"] if sharding else None
-        self.data_type: str = json["data_type"]
+        self.data_type = _dtype_name(json["data_type"])
         self.attributes: dict[str, Any] = json["attributes"]
         self.dimension_names: list[str | None] | None = json.get("dimension_names")
         self.fill_value: Any = json["fill_value"]
@@ -36,8 +36,10 @@ class Metadata:
         return "raw"
 
     def fill_item(self, dtype: DType) -> Any:
-        """One item, from its JSON: a number, a bool, "NaN", "0x7fc0", or two of them."""
+        """One item, from its JSON: a number, a bool, "NaN", "NaT", "0x7fc0", or two of them."""
         value = self.fill_value
+        if dtype.kind in "mM":
+            return np.array(value, np.int64 if value != "NaT" else dtype).view(dtype)[()]
         if dtype.kind == "c":
             half = np.dtype(f"f{dtype.itemsize // 2}")
             return dtype.type(complex(*(float(_float_of(part, half)) for part in value)))
@@ -52,6 +54,15 @@ class Metadata:
             inside = [str(given[name]) for name in ("cname", "shuffle", "level") if name in given]
             parts.append(f"{codec['name']}({', '.join(inside)})" if inside else codec["name"])
         return " + ".join(parts) or "raw"
+
+
+def _dtype_name(data_type: Any) -> str:
+    """What NumPy calls it: a name, or {"name": "numpy.datetime64", "configuration": {"unit": "ns", ...}}."""
+    if isinstance(data_type, str):
+        return data_type
+    name = str(data_type["name"]).removeprefix("numpy.")
+    unit = data_type.get("configuration", {}).get("unit", "generic")
+    return name if unit == "generic" else f"{name}[{unit}]"
 
 
 def _float_of(value: Any, dtype: DType) -> Any:

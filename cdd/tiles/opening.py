@@ -39,7 +39,8 @@ def open(path: Any, mode: str = "r", **options: Any) -> TileReader | TileWriter:
     Options of modes "w" and "x"
         shape                (None, 2048, 2048): None for a dimension 0 without an end. Needed
         dtype                NumPy's name or dtype. bool, (u)int8 to 64, float16 to 64, complex64, complex128;
-                             bfloat16 with extensions=True, since not every zarr reader has it. Needed
+                             with extensions=True bfloat16, datetime64 and timedelta64 of one unit, too:
+                             not every zarr reader has them. Needed
         tile_shape="auto"    elements of a tile along each dimension. "auto": about 1 MiB, powers of two
         shard_shape=None     elements of a shard, one file: multiples of the tile. None: about 256 MiB raw
         codec="auto"         "auto": zstd level 1 on byte planes, and planes that are noise stored as they

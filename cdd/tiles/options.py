@@ -132,7 +132,9 @@ def _names(names: Any, rank: int) -> tuple[str, ...]:
 
 
 def fill_bytes(value: Any, dtype: DType) -> bytes:
-    """One item. ValueError for what the dtype cannot hold exactly as an integer or bool."""
+    """One item. ValueError for what the dtype cannot hold exactly as an integer, bool or time."""
+    if dtype.kind in "mM" and isinstance(value, int | np.integer) and not isinstance(value, bool):
+        return np.array(value, "<i8").tobytes()
     try:
         item = (
             np.array(value).astype(dtype, casting="unsafe") if dtype.kind in "fcV" else np.array(value, dtype)
@@ -143,19 +145,24 @@ def fill_bytes(value: Any, dtype: DType) -> bytes:
         raise ValueError(f"fill_value is one item, not an array of shape {item.shape}")
     if dtype.kind in "iub" and item != value:
         raise ValueError(f"fill_value {shown(value)} is no value of {dtype}")
+    # NumPy drops what is finer than the unit.
+    if dtype.kind in "mM" and not np.isnat(item) and np.array(value, dtype.type) != item:
+        raise ValueError(f"fill_value {shown(value)} is no value of {dtype}")
     return item.astype(dtype.newbyteorder("<")).tobytes()
 
 
 def dtype_of_option(dtype: Any, extensions: bool) -> DType:
     try:
         found = named(dtype).newbyteorder("=")
+        if found.type is np.void and found.names is None and found.subdtype is None:
+            raise TypeError("for items of raw bytes store uint8, with one dimension more")
+        if found.kind in "mM" and np.datetime_data(found)[0] == "generic":
+            raise TypeError('it lacks a unit, which "datetime64[ns]" has')
         code_of(found)
     except TypeError as error:
         raise TypeError(f"dtype {shown(dtype)}: {error}") from None
-    if found.kind in "mM":
-        raise ValueError(f"dtype {found}: zarr v3 itself has no such data type; store int64")
-    if found.name == "bfloat16" and not extensions:
-        raise ValueError("dtype bfloat16 is an extension that not every zarr reader has: extensions=True")
+    if (found.kind in "mM" or found.name == "bfloat16") and not extensions:
+        raise ValueError(f"dtype {found} is an extension that not every zarr reader has: extensions=True")
     return found
 
 
@@ -195,6 +202,8 @@ def for_core(options: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(checksum, bool | np.bool_):
             raise TypeError(f"checksum is True, False or None, not {shown(checksum)}")
         out["checksum"] = int(checksum)
+    if dtype.kind in "mM" and taken.get("scales", 1) != 1:
+        raise ValueError(f"scales= is {shown(taken['scales'])}: times, as {dtype}, have no smaller scales")
     out |= _scales(taken, names, shape, tile, attrs)
     if attrs is not None and "group" not in out:
         out["attributes"] = json.dumps(dict(attrs), ensure_ascii=False)

@@ -75,7 +75,11 @@ def test_metadata_of_strangers(tmp_path: Path) -> None:
     wrong: list[tuple[str, Any]] = [
         ("shape", [2**63, 40, 50]), ("shape", [4, -1, 50]), ("shape", []), ("shape", "x"),
         ("fill_value", "x"),
-        ("data_type", "r16"), ("new", {}), ("zarr_format", 2), ("node_type", "x"), ("codecs", []),
+        ("data_type", "r16"), ("data_type", {"name": "numpy.datetime64"}), ("data_type", {}),
+        ("data_type", 7),
+        ("data_type", {"name": "numpy.datetime64", "configuration": {"unit": "ns", "scale_factor": 10}}),
+        ("data_type", {"name": "numpy.timedelta64", "configuration": {"unit": "weeks", "scale_factor": 1}}),
+        ("new", {}), ("zarr_format", 2), ("node_type", "x"), ("codecs", []),
         ("chunk_grid", {"name": "hilbert"}), ("attributes", 3),
     ]  # fmt: skip
     for name, value in wrong:

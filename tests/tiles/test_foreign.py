@@ -55,6 +55,68 @@ def test_every_dtype_and_codec(tmp_path: Path, readers: Readers, codec: str, dty
         np.testing.assert_array_equal(got, frames, err_msg=name)
 
 
+@pytest.mark.parametrize("codec", ["auto", "raw"])
+@pytest.mark.parametrize("dtype", ["datetime64[ns]", "datetime64[D]", "timedelta64[us]"])
+def test_times_are_an_extension(tmp_path: Path, readers: Readers, dtype: str, codec: Any) -> None:
+    path, items = tmp_path / "a.zarr", np.arange(7 * 30).reshape(7, 30).astype(np.int64) * 1_000_003
+    times = items.view(dtype)
+    times[2, 3] = "NaT"
+    shape: dict[str, Any] = {"shape": (None, 30), "tile_shape": (4, 16), "codec": codec, "dtype": dtype}
+    with pytest.raises(ValueError, match="extensions=True"):
+        tiles.open(path, "w", **shape)
+    fill = "NaT" if dtype == "datetime64[ns]" else np.array([1]).view(dtype)[0]
+    with tiles.open(path, "w", extensions=True, fill_value=fill, **shape) as w:
+        w.append(times[:5])
+        assert w.fill_item == fill or np.isnat(w.fill_item)
+    with tiles.open(path, "a") as w:
+        w.append(times[5:].astype(times.dtype.newbyteorder(">")))
+    for name in ("cdd", "zarr"):
+        if name in readers:
+            got = readers[name](path)
+            assert got.dtype == times.dtype, name
+            np.testing.assert_array_equal(got.view(np.int64), times.view(np.int64), err_msg=name)
+
+
+def test_times_of_others(tmp_path: Path) -> None:
+    zarr = pytest.importorskip("zarr")
+    times = np.arange(12).reshape(4, 3).astype("datetime64[ms]")
+    array = zarr.create_array(
+        str(tmp_path / "a.zarr"),
+        shape=(4, 5),
+        chunks=(2, 3),
+        dtype=times.dtype,
+        fill_value=np.datetime64("NaT"),
+    )
+    array[:, :3] = times
+    got = tiles.open(tmp_path / "a.zarr")[...]
+    np.testing.assert_array_equal(got[:, :3], times)
+    assert np.isnat(got[:, 3:]).all() and got.dtype == times.dtype
+
+
+@pytest.mark.parametrize(
+    "dtype,options,match",
+    [
+        ("datetime64[25s]", {"extensions": True}, "of one"),
+        ("datetime64", {"extensions": True}, "lacks a unit"),
+        ("timedelta64", {"extensions": True}, "lacks a unit"),
+        ("V3", {"extensions": True}, "uint8"),
+        (
+            "datetime64[s]",
+            {"extensions": True, "fill_value": np.datetime64("2020-01-01T00:00:00.5")},
+            "no value",
+        ),
+        ("datetime64[s]", {"extensions": True, "fill_value": 1.5}, "no value"),
+        ("datetime64[s]", {"extensions": True, "scales": 2}, "smaller scales"),
+    ],
+)
+def test_times_and_bytes_that_are_refused(
+    tmp_path: Path, dtype: str, options: dict[str, Any], match: str
+) -> None:
+    with pytest.raises((TypeError, ValueError), match=match):
+        tiles.open(tmp_path / "a.zarr", "w", shape=(None, 8, 8), dtype=dtype, **options)
+    assert not (tmp_path / "a.zarr").exists()
+
+
 @pytest.mark.parametrize("shuffle", ["byte", "bit", "none"])
 @pytest.mark.parametrize("codec,level", [("blosc-zstd", 1), ("blosc-zstd", 9), ("blosc-lz4", 1), ("auto", 1)])
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float64"])

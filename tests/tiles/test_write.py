@@ -145,7 +145,7 @@ def test_part_of_a_frame_at_close(tmp_path: Path) -> None:
         ({"shard_shape": (8, 40, 32)}, ValueError, r"shard_shape\[1\] is 40, no multiple of the tile's 16"),
         ({"tile_shape": (2**20, 2**10, 2**10), "shard_shape": None}, ValueError, "bytes of a tile"),
         ({"shard_shape": (4 * 2**30, 16, 16)}, ValueError, "index"),
-        ({"dtype": "datetime64[ns]"}, ValueError, "int64"),
+        ({"dtype": "datetime64[ns]"}, ValueError, "extensions=True"),
         ({"dtype": "U3"}, TypeError, "U3"),
         ({"codec": "lz4"}, ValueError, "blosc-lz4"),
         ({"codec": "gzip"}, ValueError, "gzip"),

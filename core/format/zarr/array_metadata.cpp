@@ -217,7 +217,7 @@ std::string ArrayMetadata::dump() const {
   out.add("zarr_format", Json::number(3));
   out.add("node_type", Json::string("array"));
   out.add("shape", numbers(shape));
-  out.add("data_type", Json::string(data_type_name(dtype)));
+  out.add("data_type", data_type_json(dtype));
   out.add("chunk_grid", named("regular", Json::object({{"chunk_shape", numbers(shard)}})));
   const std::string separator(1, key_separator);
   out.add("chunk_key_encoding",
@@ -255,8 +255,7 @@ ArrayMetadata ArrayMetadata::parse(const Json& json) {
     fail(ErrorCode::Unsupported, "zarr.json: %zu dimensions, 1 to %zu are supported", out.shape.size(),
          kMaxRank);
   }
-  const Json& type = member(json, "data_type");
-  out.dtype = data_type_named(name_of(type));
+  out.dtype = data_type_of(member(json, "data_type"));
   const Json& grid = member(json, "chunk_grid");
   if (name_of(grid) != "regular") {
     fail(ErrorCode::Unsupported, "zarr.json: chunk_grid \"%.40s\"", name_of(grid).c_str());

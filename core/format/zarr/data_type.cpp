@@ -1,5 +1,6 @@
 #include "core/format/zarr/data_type.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <charconv>
@@ -33,6 +34,12 @@ constexpr std::array<Named, 15> kNames = {{
     {Kind::Complex64, "complex64"},
     {Kind::Complex128, "complex128"},
 }};
+
+// By DType::unit().
+constexpr std::array<const char*, kTimeUnits> kUnits = {"generic", "Y",  "M",  "W",  "D",  "h",  "m",
+                                                        "s",       "ms", "us", "ns", "ps", "fs", "as"};
+constexpr const char* kDatetime = "numpy.datetime64";
+constexpr const char* kTimedelta = "numpy.timedelta64";
 
 // Exponent and mantissa bits of a binary float.
 struct Shape {
@@ -92,14 +99,28 @@ Shape shape_of(Kind kind) noexcept {
 bool is_float(Kind kind) noexcept {
   return kind == Kind::Float16 || kind == Kind::BFloat16 || kind == Kind::Float32 || kind == Kind::Float64;
 }
+bool is_time(Kind kind) noexcept { return kind == Kind::Datetime64 || kind == Kind::Timedelta64; }
 bool is_signed(Kind kind) noexcept {
-  return kind == Kind::Int8 || kind == Kind::Int16 || kind == Kind::Int32 || kind == Kind::Int64;
+  return kind == Kind::Int8 || kind == Kind::Int16 || kind == Kind::Int32 || kind == Kind::Int64 ||
+         is_time(kind);
+}
+
+// What errors call it: "uint16", "numpy.datetime64[ns]".
+std::string name_of(DType dtype) {
+  for (const Named& named : kNames) {
+    if (DType(named.kind) == dtype) return named.name;
+  }
+  if (is_time(dtype.kind()) && dtype.is_known()) {
+    const char* const name = dtype.kind() == Kind::Datetime64 ? kDatetime : kTimedelta;
+    return std::string(name) + '[' + kUnits[dtype.unit()] + ']';
+  }
+  fail(ErrorCode::Unsupported, "zarr v3 has no data type for the dtype with code 0x%04x", dtype.code());
 }
 
 [[noreturn]] void refuse(const Json& value, DType dtype) {
   std::string text = value.dump();
   text.resize(std::min<std::size_t>(text.find('\n'), 80));
-  fail(ErrorCode::Corrupt, "fill_value %s is no value of %s", text.c_str(), data_type_name(dtype).c_str());
+  fail(ErrorCode::Corrupt, "fill_value %s is no value of %s", text.c_str(), name_of(dtype).c_str());
 }
 
 std::uint64_t parse_float(const Json& value, Kind kind, std::size_t item_bytes, DType dtype) {
@@ -169,18 +190,39 @@ std::uint64_t bits_at(const std::byte* p, std::size_t n) noexcept {
 
 }  // namespace
 
-std::string data_type_name(DType dtype) {
-  for (const Named& named : kNames) {
-    if (DType(named.kind) == dtype) return named.name;
-  }
-  fail(ErrorCode::Unsupported, "zarr v3 has no data type for the dtype with code 0x%04x", dtype.code());
+Json data_type_json(DType dtype) {
+  if (!is_time(dtype.kind()) || !dtype.is_known()) return Json::string(name_of(dtype));
+  Json unit = Json::object();
+  unit.add("unit", Json::string(kUnits[dtype.unit()]));
+  unit.add("scale_factor", Json::number(1));
+  Json out = Json::object();
+  out.add("name", Json::string(dtype.kind() == Kind::Datetime64 ? kDatetime : kTimedelta));
+  out.add("configuration", std::move(unit));
+  return out;
 }
 
-DType data_type_named(const std::string& name) {
+DType data_type_of(const Json& json) {
+  const Json* const name = json.is_object() ? json.find("name") : &json;
+  if (name == nullptr || !name->is_string()) fail(ErrorCode::Corrupt, "data_type has no name");
   for (const Named& named : kNames) {
-    if (name == named.name) return DType(named.kind);
+    if (name->text() == named.name) return DType(named.kind);
   }
-  fail(ErrorCode::Unsupported, "data_type \"%.40s\" is not supported", name.c_str());
+  if (name->text() != kDatetime && name->text() != kTimedelta) {
+    fail(ErrorCode::Unsupported, "data_type \"%.40s\" is not supported", name->text().c_str());
+  }
+  const Json* const given = json.find("configuration");
+  const Json* const unit = given != nullptr ? given->find("unit") : nullptr;
+  const Json* const step = given != nullptr ? given->find("scale_factor") : nullptr;
+  if (unit == nullptr || !unit->is_string() || step == nullptr) {
+    fail(ErrorCode::Corrupt, "data_type \"%s\" lacks its unit or its scale_factor", name->text().c_str());
+  }
+  const auto found = std::find(kUnits.begin(), kUnits.end(), unit->text());
+  if (found == kUnits.end() || !step->is_number() || step->text() != "1") {
+    fail(ErrorCode::Unsupported, "data_type \"%s\" in steps of %.40s \"%.40s\" is not supported, one unit is",
+         name->text().c_str(), step->text().c_str(), unit->text().c_str());
+  }
+  return DType(name->text() == kDatetime ? Kind::Datetime64 : Kind::Timedelta64,
+               static_cast<std::uint8_t>(found - kUnits.begin()));
 }
 
 std::vector<std::byte> parse_fill_value(const Json& value, DType dtype) {
@@ -199,6 +241,8 @@ std::vector<std::byte> parse_fill_value(const Json& value, DType dtype) {
     for (std::size_t i = 0; i < 2; ++i) put(i * half, parse_float(value.items()[i], part, half, dtype), half);
   } else if (is_float(kind)) {
     put(0, parse_float(value, kind, item.size(), dtype), item.size());
+  } else if (is_time(kind) && value.is_string() && value.text() == "NaT") {
+    put(0, std::uint64_t{1} << 63, item.size());
   } else {
     put(0, parse_integer(value, kind, item.size(), dtype), item.size());
   }

@@ -10,15 +10,16 @@
 
 namespace cdd::zarr {
 
-// "uint16"; Error{Unsupported} for a dtype that zarr v3 has no name for. bfloat16 is an extension.
-std::string data_type_name(DType dtype);
+// "uint16", or an object with its name and configuration: numpy.datetime64 and numpy.timedelta64 have a unit.
+// Those and bfloat16 are extensions. Error{Unsupported} for a dtype that zarr v3 has no name for.
+Json data_type_json(DType dtype);
 
-// Error{Unsupported} for a name that is not known.
-DType data_type_named(const std::string& name);
+// The inverse. Error{Unsupported} for a name, a unit or a step that is not known.
+DType data_type_of(const Json& json);
 
 // One item, little-endian, from its JSON: a number, "NaN", "Infinity", "-Infinity", "0x7fc0" (the bytes of a
-// float, the highest first), true, false, or two of those for complex items. Error{Corrupt} when it is none
-// of them or does not fit.
+// float, the highest first), true, false, "NaT", or two of those for complex items. Error{Corrupt} when it is
+// none of them or does not fit.
 std::vector<std::byte> parse_fill_value(const Json& value, DType dtype);
 
 // The shortest text that parse_fill_value takes back to the same bytes.
