@@ -20,24 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tiles_frames import HEIGHT, WIDTH, frames_of
 
-HEIGHT = WIDTH = 2048
 TILE, SHARD = (32, 256, 256), (64, 1024, 1024)
 CODECS = ("raw", "blosc-lz4", "blosc-zstd", "auto")
-
-
-def frames_of(kind: str, count: int) -> np.ndarray:
-    rng = np.random.default_rng(7)
-    y, x = np.mgrid[0:HEIGHT, 0:WIDTH].astype(np.float32)
-    scene = 8 + 890 * np.exp(-((y - 900) ** 2 + (x - 700) ** 2) / 4e5)
-    frames = np.empty((count, HEIGHT, WIDTH), np.uint16)
-    deviation = np.sqrt(scene + 4)  # photons, and 2 of read noise
-    for number in range(count):
-        if kind == "smooth":
-            frames[number] = scene * 20 + number
-        else:
-            frames[number] = 100 + scene + deviation * rng.standard_normal(scene.shape, np.float32)
-    return frames
 
 
 def with_cdd(path: str, frames: np.ndarray, codec: str, scales: int = 1) -> None:

@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tiles import frames_of
+from tiles_frames import HEIGHT, WIDTH, frames_of
 
 import cdd.tiles
 
-HEIGHT = WIDTH = 2048
 FRAME_BYTES = 2 * HEIGHT * WIDTH
 
 
