@@ -9,7 +9,7 @@ from cdd import arguments
 from cdd.dataset.collecting.category import BYTES, ENDS, Categories, texts_of
 from cdd.dataset.collecting.incoming import is_text
 from cdd.dataset.draft import Draft
-from cdd.dataset.protocol import ops
+from cdd.dataset.protocol import ops, ops_of_names
 from cdd.dataset.protocol.errors import DatasetError
 from cdd.dataset.protocol.state import ColumnState, TableState, hidden_tables, path_of
 from cdd.dataset.superchunk import read_rows
@@ -52,14 +52,33 @@ def add_texts(draft: Draft, table: str, name: str, column: ColumnState, texts: A
             f"column {full!r}: {len(known)} different texts are more than codes of {column.dtype} tell apart "
             f"({most})"
         )
-    encoded = [text.encode() for text in known]
-    ends = np.cumsum([len(text) for text in encoded], dtype=np.uint64)
-    parts: tuple[tuple[str, Array], ...] = (BYTES, np.frombuffer(b"".join(encoded), np.uint8)), (ENDS, ends)
-    for hidden, (key, rows) in zip(hidden_tables(table, name), parts, strict=True):
-        new = ColumnState(rows.dtype, ())
-        extents, number = draft.write(hidden, key, new, rows)
-        new.stored, new.next = extents[: len(rows)], number + 1
+    for hidden, key, rows in _parts(table, name, list(known)):
+        new = _written(draft, hidden, key, ColumnState(rows.dtype, ()), rows)
         draft.do(ops.Create(hidden, TableState(None, "any", {key: new}, rows=len(rows), hidden=True)))
+
+
+def replace_texts(draft: Draft, table: str, name: str, texts: list[str]) -> None:
+    """Puts all texts of a column in new files. Those that hold them now are not read."""
+    for hidden, key, rows in _parts(table, name, texts):
+        old = draft.state.column(hidden, key)
+        new = _written(draft, hidden, key, ColumnState(old.dtype, (), old.options), rows)
+        draft.do(ops_of_names.DropColumn(hidden, key))
+        draft.do(ops_of_names.AddColumn(hidden, key, new, len(rows)))
+
+
+def _parts(table: str, name: str, texts: list[str]) -> list[tuple[str, str, Array]]:
+    """Hidden tables, their columns, and what these hold of texts."""
+    encoded = [text.encode() for text in texts]
+    data: Array = np.frombuffer(b"".join(encoded), np.uint8)
+    ends = np.cumsum([len(text) for text in encoded], dtype=np.uint64)
+    first, second = hidden_tables(table, name)
+    return [(first, BYTES, data), (second, ENDS, ends)]
+
+
+def _written(draft: Draft, hidden: str, key: str, new: ColumnState, rows: Array) -> ColumnState:
+    extents, number = draft.write(hidden, key, new, rows)
+    new.stored, new.next = extents[: len(rows)], number + 1
+    return new
 
 
 def _texts(full: str, values: npt.ArrayLike) -> Array:

@@ -1,9 +1,9 @@
 """A column of a dataset: the face of a Reader over rows that lie in many superchunks."""
 
-import math
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,6 @@ from cdd.dtypes import Array, DType, buffer_dtype, code_of
 from cdd.progress import Progress
 from cdd.store.rows import ArrayRows
 from cdd.store.writer import Writer
-
-_BLOCK_BYTES = 16 << 20  # of rows that are iterated over
 
 _SETTING = threading.Lock()  # held while a column is told its extents
 if hasattr(os, "register_at_fork"):
@@ -104,12 +102,8 @@ class Column(AwaitedColumn, ArrayRows):
         folder = folder_of(self._table, self._key, state)
         known = self._elsewhere
         for number in ex.numbers(state.extents) - known.keys():
-            try:
+            with suppress(FileNotFoundError):  # an error of who reads it: there is none below the prefix
                 known[number] = directory.store(f"{folder}/__{number}__.cdd")
-            except FileNotFoundError:
-                raise _cdd.FormatError(
-                    f"column {self._full_name!r}, superchunk {number}: {directory.name}/{folder} lacks it"
-                ) from None
         return known
 
     @property
@@ -225,9 +219,7 @@ class Column(AwaitedColumn, ArrayRows):
 
     def iter_chunks(self) -> Iterator[tuple[int, Array]]:
         """(number of its first row, rows) of blocks of some MB, in order."""
-        row_bytes = math.prod(self._row_shape) * self._dtype.itemsize
-        step = max(1, _BLOCK_BYTES // row_bytes)
-        rows = len(self)
+        rows, step = len(self), self._state.block_rows
         for start in range(0, rows, step):
             yield start, self._rows(start, min(rows, start + step))
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cdd import _cdd
 from cdd.dataset.collecting.compacting import runs_to_join, write_run
-from cdd.dataset.collecting.tails import TailTable
+from cdd.dataset.collecting.tails import TailTable, tails_of
 from cdd.dataset.collecting.writer import DatasetWriter
 from cdd.dataset.options import Options
 from cdd.dataset.protocol import extents as ex
@@ -16,9 +17,19 @@ from cdd.dataset.protocol import ops
 from cdd.dataset.protocol.directory import Directory
 from cdd.dataset.protocol.errors import ConflictError
 from cdd.dataset.protocol.log import HIDDEN, Version
-from cdd.dataset.protocol.state import ColumnState, State, TableState, files_of, folder_of, next_number
+from cdd.dataset.protocol.state import (
+    ColumnState,
+    State,
+    TableState,
+    files_of,
+    folder_of,
+    hidden_tables,
+    next_number,
+    superchunk_path,
+)
 from cdd.dataset.superchunk import NewSuperchunk, new_superchunk
 from cdd.dtypes import Array
+from cdd.store.writer import Writer
 
 
 @dataclass
@@ -43,6 +54,7 @@ class Draft:
         self.files: list[str] = []  # that only this draft has
         self._compactions: list[Compaction] = []  # of the operations, in their order
         self.is_over = False
+        self._locked: dict[str, dict[str, Writer]] = {}  # tails by their columns, by tables
 
     def need_open(self) -> None:
         if self.is_over:
@@ -62,11 +74,67 @@ class Draft:
         tails: TailTable = self.writer._table(table)._tails
         if tails.is_open or not self.state.table(table).columns:
             return
+        self._unlock_tails(table)
         self.writer._table(table).open()
         self.catch_up()
         if tails.rows != self.state.table(table).rows:
             tails.flush_now()
             self.do(ops.Append(table, tails.rows))
+
+    def hold_names(self, table: str) -> None:
+        """hold() for who changes which columns there are, and no rows: columns may be damaged."""
+        try:
+            self.hold(table)
+        except _cdd.FormatError:
+            self._lock_tails(table)
+            self.catch_up()
+
+    def hold_whole(self, table: str) -> None:
+        """hold() for who mends columns: takes as many rows along as are in the tails that are whole."""
+        try:
+            self.hold(table)
+        except _cdd.FormatError:
+            tails = self._lock_tails(table)
+            self.catch_up()
+            self._take_along(table, tails)
+
+    def hold_texts(self, table: str, name: str) -> None:
+        """After hold_whole(): the same for the tables that hold the texts of a column."""
+        for hidden in hidden_tables(table, name):
+            if not any(member.name == hidden and member.is_open for member in self.writer._hidden_members()):
+                self._take_along(hidden, self._lock_tails(hidden))
+
+    def _take_along(self, table: str, tails: dict[str, Writer]) -> None:
+        """Rows that were flushed after the version, as many as the shortest of the tails that are whole."""
+        state = self.state.table(table)
+        counts = [
+            ex.sealed_rows(column.extents) + len(tails[name]) - int(column.extents[-1, ex.FIRST])
+            for name, column in state.columns.items()
+            if name in tails and bytes.fromhex(tails[name].id) == ex.id_of(column.extents[-1])
+        ]
+        flushed = min((count for count in counts if count >= state.rows), default=state.rows)
+        if flushed > state.rows:
+            self.do(ops.Append(table, flushed))
+
+    def _lock_tails(self, table: str) -> dict[str, Writer]:
+        """Keeps collectors away by those tails that can be opened."""
+        directory = self.session.directory
+        while True:
+            state = self.session.newest(self.base.number)
+            found: dict[str, Writer] = {}
+            self._locked[table] = found
+            for name, column in state.table(table).columns.items():
+                if ex.is_open(column.extents):
+                    path = superchunk_path(table, name, column, int(column.extents[-1, ex.NUMBER]))
+                    with suppress(_cdd.CddError, FileNotFoundError):
+                        found[name] = Writer(directory.store(path), "a", **column.options)
+            if tails_of(self.session.newest(state.number), table) == tails_of(state, table):
+                return found
+            self._unlock_tails(table)
+
+    def _unlock_tails(self, table: str) -> None:
+        for writer in self._locked.pop(table, {}).values():
+            writer.close()
 
     def catch_up(self) -> None:
         """Goes on from the newest version, once files are held that others may have appended to."""
@@ -196,4 +264,6 @@ class Draft:
         self.is_over = True
         for path in self.files if not self.session.is_uncertain else ():
             self.writer._directory.delete(path)
+        for table in list(self._locked):
+            self._unlock_tails(table)
         self.writer._let_go()

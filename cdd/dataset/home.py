@@ -1,6 +1,7 @@
 """What columns and tables know of the dataset that they are of. It holds them and they do not hold it, so its
 files are closed with the last reference to it and to them, without the garbage collector."""
 
+import os
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -53,17 +54,21 @@ class Home:
 
     def allowed(self, name: str, state: ColumnState) -> dict[int, str]:
         """Paths of superchunks that lie elsewhere, where that is below a folder that is allowed."""
-        return {number: allowed_path(name, state, number, self._allow) for number in state.elsewhere}
+        return {
+            number: allowed_path(name, place, self._allow, number)
+            for number, place in state.elsewhere.items()
+        }
 
 
-def allowed_path(name: str, state: ColumnState, number: int, allow: tuple[Path, ...]) -> str:
-    """The path of a column's superchunk that lies elsewhere. Raises DatasetError where that is below none of
-    the folders that are allowed, once links are resolved."""
-    place = state.elsewhere[number]
+def allowed_path(
+    name: str, place: str | os.PathLike[str], allow: tuple[Path, ...], number: int | None = None
+) -> str:
+    """The path, with links resolved, of a file of a column that lies elsewhere: superchunk `number`, or one
+    that is to be attached. Raises DatasetError where that is below none of the folders that are allowed."""
     path = Path(place).resolve()
     if not any(path.is_relative_to(folder) for folder in allow):
+        what = "" if number is None else f"superchunk {number}, "
         raise DatasetError(
-            f"column {name!r}: superchunk {number} lies at {place!r}, below none of the folders that allow= "
-            "names"
+            f"column {name!r}: {what}{os.fspath(place)!r} lies below none of the folders that allow= names"
         )
     return str(path)

@@ -1,6 +1,7 @@
 """A dataset that is open for reading: its tables, columns and versions."""
 
 import os
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -67,11 +68,12 @@ class Dataset(AwaitedDataset, Table):
         self._is_live = as_of is None
         self._tables: dict[str, Table] = {}
         self._closed = False
-        self._show(self._session.newest() if as_of is None else self._session.find(as_of))
+        state = self._session.newest() if as_of is None else self._session.find(as_of)
+        self._show(state, is_opening=True)
 
     # ------------------------------------------------------------ what it shows
 
-    def _show(self, state: State) -> None:
+    def _show(self, state: State, is_opening: bool = False) -> None:
         """Shows a version, and of the newest what was flushed since."""
         self._state = self._home.state = state
         for name, table in state.tables.items():
@@ -94,18 +96,26 @@ class Dataset(AwaitedDataset, Table):
             for name in self._wanted:
                 locate(state, name)
         if self._is_live:
-            self._look()
+            self._look(is_opening)
         self._remember()
 
     def _remember(self) -> None:
         rows = {name: len(table) for name, table in (("", self), *self._tables.items())}
         self._home.shown = Shown(self._state.number, self._is_live, rows)
 
-    def _look(self) -> None:
-        """Shows rows that were flushed: of each table as many as its shortest column has."""
+    def _look(self, is_opening: bool = False) -> None:
+        """Shows rows that were flushed: of each table as many as its shortest column has. A damaged file at
+        the end is none that keeps a dataset from being opened: what else the version has can be read."""
         for view in (self, *self._tables.values()):
             columns = view._columns.values()
-            there = [column._core.rows_there() for column in columns if column._state.is_open]
+            try:
+                there = [column._core.rows_there() for column in columns if column._state.is_open]
+            except _cdd.FormatError as error:
+                if not is_opening:
+                    raise
+                text = f"{error}; rows that were flushed after version {self._state.number} are not shown"
+                warnings.warn(text, RuntimeWarning, stacklevel=5)
+                continue
             if not there or min(there) <= view._rows:
                 continue
             for column in columns:
@@ -291,7 +301,7 @@ def _reopen(place: Any, dataset_id: str, shown: Shown, options: dict[str, Any]) 
             raise
         made._show(state)
         made._is_live = True
-        made._look()
+        made._look(is_opening=True)
     for name, rows in shown.rows.items():
         view: Table = made if not name else made._tables[name]
         for column in view._columns.values():

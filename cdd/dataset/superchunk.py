@@ -117,7 +117,14 @@ def core_of(session: Session, table: str, name: str, column: ColumnState, rows: 
     places: dict[int, Any] = dict(column.elsewhere)
     if not directory.is_local:
         for number in ex.numbers(column.extents):
-            places[number] = directory.store(superchunk_path(table, name, column, number))
+            path = superchunk_path(table, name, column, number)
+            try:
+                places[number] = directory.store(path)
+            except FileNotFoundError:
+                full = path_of(table, name)
+                raise _cdd.FormatError(
+                    f"column {full}, superchunk {number}: {directory.name}/{path} is missing"
+                ) from None
     files = _cdd.Superchunks({"mmap": False}, 64)
     layout = code_of(column.dtype), column.row_shape
     core = _cdd.Column(layout, prefix_of(directory, folder_of(table, name, column)), files)

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -14,6 +13,7 @@ from cdd.dataset.changing import Changes, ChangingColumn, fill_extent, rows_of
 from cdd.dataset.coding import add_texts
 from cdd.dataset.collecting.incoming import check_dtype, is_text
 from cdd.dataset.draft import Draft
+from cdd.dataset.home import allowed_path
 from cdd.dataset.options import check_column
 from cdd.dataset.protocol import extents as ex
 from cdd.dataset.protocol import ops, ops_of_names
@@ -165,9 +165,10 @@ class TableTransaction:
         return column
 
     def drop_column(self, name: str) -> None:
-        """Takes a column away; older versions still have it. A table whose clock it was has none then."""
+        """Takes a column away, a damaged one, too; older versions still have it. A table whose clock it was
+        has none then."""
         draft, (table, column) = self._draft, self._find(name)
-        draft.hold(table)
+        draft.hold_names(table)
         draft.do(ops_of_names.DropColumn(table, column))
         draft.writer._table(table).forget_texts(column)
 
@@ -186,12 +187,10 @@ class TableTransaction:
         id. It must lie below a folder that allow= names, here and where the dataset is opened."""
         draft = self._draft
         draft.need_open()
-        path = Path(file).resolve()
-        if not any(path.is_relative_to(folder) for folder in draft.allow):
-            raise DatasetError(f"{os.fspath(file)!r} lies below none of the folders that allow= names")
+        path = allowed_path(path_of(self._table, name), file, draft.allow)
         with Reader(path) as reader:
             column = ColumnState(reader.dtype, reader.shape[1:])
-            column.next, column.elsewhere = 2, {1: str(path)}
+            column.next, column.elsewhere = 2, {1: path}
             rows, file_id = len(reader), bytes.fromhex(reader.id)
         if self._table in draft.state.tables:
             draft.hold(self._table)

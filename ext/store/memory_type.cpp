@@ -1,5 +1,6 @@
 // class Memory:
 //     """A store in memory, to be opened like a file."""
+//     def __new__(cls, data: Buffer = b"") -> Memory    holds a copy of these bytes
 //     def __len__(self) -> int           bytes stored
 //     def __bytes__(self) -> bytes       a copy of them: what the file would hold
 #include "ext/store/memory_type.h"
@@ -15,16 +16,22 @@ namespace {
 MemoryObject* cast(PyObject* self) { return reinterpret_cast<MemoryObject*>(self); }
 
 PyObject* memory_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
-  if (PyTuple_Size(args) != 0 || (keywords != nullptr && PyDict_Size(keywords) != 0)) {
-    PyErr_SetString(PyExc_TypeError, "Memory() takes no arguments");
+  PyObject* data = nullptr;
+  Buffer given;
+  static const char* const names[] = {"data", nullptr};
+  if (PyArg_ParseTupleAndKeywords(args, keywords, "|O:Memory", const_cast<char**>(names), &data) == 0 ||
+      (data != nullptr && !given.acquire(data, PyBUF_SIMPLE))) {
     return nullptr;
   }
   auto* const self = allocate<MemoryObject>(type);
   if (self == nullptr) return nullptr;
   new (&self->storage) Handle<MemoryStorage>();
   Ref owner(reinterpret_cast<PyObject*>(self));
-  const bool made =
-      with_gil(state_of_type(type), nullptr, [&] { self->storage.set(std::make_shared<MemoryStorage>()); });
+  const bool made = with_gil(state_of_type(type), nullptr, [&] {
+    auto storage = std::make_shared<MemoryStorage>();
+    if (data != nullptr) storage->write_at(0, given.bytes());
+    self->storage.set(std::move(storage));
+  });
   return made ? owner.release() : nullptr;
 }
 
@@ -80,8 +87,9 @@ PyMethodDef methods[] = {
 };
 
 const char doc[] =
-    "Memory()\n--\n\n"
+    "Memory(data=b\"\")\n--\n\n"
     "A store in memory: cdd.open(m, \"w\"), \"x\" or \"a\" writes to it, cdd.open(m) reads it.\n\n"
+    "It begins as a copy of `data`, the bytes of a cdd file: Memory(bytes(m)) goes on where m is.\n"
     "len(m) is the number of bytes stored, bytes(m) a copy of them, which is a whole cdd file.\n"
     "One writer and any number of readers may have it open at once, in any threads.";
 

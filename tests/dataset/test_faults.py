@@ -4,134 +4,115 @@ acknowledged is there, columns are equally long, and the next writer goes on."""
 import gc
 import os
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 
 import numpy as np
 import pytest
 
 import cdd.dataset as datasets
-from tests.dataset.faulty import Faulty, StopError
+from cdd.dataset.collecting.collector import Collector
+from tests.dataset.faulty import STEPS, Faulty, Known, Left, Recorded, Step, append, make, modify
 
 STOPS = int(os.environ.get("CDD_DATASET_STOPS", "300"))
-Step = Callable[[Faulty, dict[str, int]], None]
-
-
-def append(directory: Faulty, known: dict[str, int]) -> None:
-    w = datasets.open(directory, "a")
-    try:
-        for _ in range(2):
-            first = len(w)
-            w.append(time=np.arange(first, first + 10), x=np.arange(first, first + 10) * 2)
-            w.flush()
-            known["flushed"] = max(known["flushed"], first + 10)
-        known["version"] = int(w.commit("appended"))
-        known["rows"] = len(w)
-    finally:
-        w._let_go()
-
-
-def modify(directory: Faulty, known: dict[str, int]) -> None:
-    with datasets.transaction(directory, "modified") as t:
-        t["x"][3] = -1
-        t["x"][5:7] = -1
-    known["modified"] = 1
-
-
-def grow_columns(directory: Faulty, known: dict[str, int]) -> None:
-    with datasets.transaction(directory) as t:
-        t.add_column("y", fill=0.0)
-        t.drop_column("y")
-
-
-def tidy(directory: Faulty, known: dict[str, int]) -> None:
-    datasets.expire(directory, keep=1)
-    datasets.prune(directory, orphans=True)
-    with datasets.transaction(directory) as t:
-        t.compact()
-    datasets.prune(directory)
-
-
-def check(directory: Faulty, known: dict[str, int]) -> None:
-    ds = datasets.open(directory)
-    rows = len(ds)
-    assert rows >= known["flushed"]
-    assert np.array_equal(ds["time"][:], np.arange(rows))
-    wanted = np.arange(rows) * 2
-    changed = ds["x"][:]
-    if known.get("modified") or (rows > 3 and changed[3] == -1):
-        wanted[[3, 5, 6]] = -1
-    assert np.array_equal(changed, wanted)
-    assert ds.verify().ok
-    assert ds.version.number >= known["version"]
+EVERY = bool(os.environ.get("CDD_DATASET_CALLS"))
 
 
 @pytest.fixture(autouse=True)
 def few_objects_to_look_at() -> Iterator[None]:
-    """Writers of processes that stopped are collected as garbage, many times."""
+    """Datasets that nobody has any more are collected as garbage, many times."""
     gc.collect()
     gc.freeze()
     yield
     gc.unfreeze()
 
 
-STEPS: dict[str, Step] = {"append": append, "modify": modify, "columns": grow_columns, "tidy": tidy}
+@pytest.fixture(autouse=True)
+def column_by_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns are flushed one after the other, and a process may stop after each."""
+
+    def one_by_one(self: Collector, jobs: list[Callable[[], None]]) -> None:
+        for job in jobs:
+            job()
+            if isinstance(self._directory, Recorded):
+                self._directory.note()
+
+    monkeypatch.setattr(Collector, "_in_threads", one_by_one)
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of writers that stopped
-@pytest.mark.parametrize("how", ["fails", "fails after", "stops", "stops after"])
+@pytest.mark.filterwarnings("ignore:column .* was not compacted:RuntimeWarning")
+@pytest.mark.parametrize("how", ["fails", "fails after"])
 @pytest.mark.parametrize("name", STEPS)
-def test_every_call(name: str, how: str) -> None:
+def test_every_call_fails(name: str, how: str) -> None:
     at = 0
-    step = 1 if os.environ.get("CDD_DATASET_CALLS") or name in ("append", "modify") else 4
     while True:
-        at += step
-        directory = Faulty()
-        known = {"flushed": 0, "version": 0}
-        with datasets.open(directory, "w") as w:
-            w.append(time=np.arange(20), x=np.arange(20) * 2)
-            known["version"] = int(w.commit("made"))
-        known["flushed"] = 20
+        at += 1 if EVERY or name in ("append", "modify") else 5
+        directory, known = Faulty(), Known()
+        make(directory, known)
         if name == "tidy":
             modify(directory, known)
         directory.calls, directory.at = 0, at
         directory.after = how.endswith("after")
-        if how.startswith("stops"):
-            directory.error = StopError
-        reached = True
         try:
             STEPS[name](directory, known)
             reached = directory.calls >= at
-        except (OSError, StopError, datasets.DatasetError):
-            pass
-        directory.revive()
-        check(directory, known)
+        except (OSError, datasets.DatasetError):
+            reached = True
+        directory.heal()
+        known.check(directory)
         append(directory, known)
-        check(directory, known)
+        known.check(directory)
         datasets.prune(directory, orphans=True)
-        check(directory, known)
+        known.check(directory)
         if not reached:
             break
     assert at > 10
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def goes_on(left: Left, step: Step) -> None:
+    """What a process left is what it must be, and the next one goes on."""
+    directory = datasets.MemoryDirectory()
+    known = left.to(directory)
+    known.check(directory)
+    step(directory, known)
+    known.check(directory)
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_process_stops_at_every_call(name: str) -> None:
+    directory, known = Recorded(), Known()
+    make(directory, known)
+    if name == "tidy":
+        modify(directory, known)
+    directory.record(known)
+    STEPS[name](directory, known)
+    directory.note()
+    assert directory.places > 10
+    steps = [append, *STEPS.values()] if EVERY else [append]
+    for step in steps:
+        for left in directory.left:
+            goes_on(left, step)
+
+
 def test_lives_of_many_stops(record_property: Callable[[str, object], None]) -> None:
-    """Processes that stop anywhere, one after the other, in what the ones before left."""
+    """Processes that stop anywhere, one after the other, in what the ones before left. Each may stop at every
+    place of its operation: what it leaves there is looked at, and another process goes on."""
     random = np.random.default_rng(int(os.environ.get("CDD_SEED", "1")))
-    stops = 0
-    while stops < STOPS:
-        directory = Faulty()
-        directory.error = StopError
-        known = {"flushed": 20, "version": 0}
-        with datasets.open(directory, "w") as w:
-            w.append(time=np.arange(20), x=np.arange(20) * 2)
-            known["version"] = int(w.commit("made"))
+    steps = list(STEPS.values())
+    places = 0
+    while places < STOPS:
+        first, known = Recorded(), Known()
+        make(first, known)
+        first.record(known)
+        first.note()
+        left = first.left[-1]
         for _ in range(12):
-            directory.calls, directory.at = 0, int(random.integers(1, 90))
-            directory.after = bool(random.integers(2))
-            with suppress(StopError, datasets.DatasetError):
-                list(STEPS.values())[random.integers(len(STEPS))](directory, known)
-            stops += directory.is_stopped
-            directory.revive()
-            check(directory, known)
-    record_property("stopped places", stops)
+            directory = Recorded()
+            known = left.to(directory)
+            known.check(directory)
+            directory.record(known)
+            steps[random.integers(len(steps))](directory, known)
+            directory.note()
+            places += directory.places
+            for one in directory.left:
+                goes_on(one, steps[random.integers(len(steps))])
+            left = directory.left[random.integers(len(directory.left))]
+    record_property("stopped places", places)

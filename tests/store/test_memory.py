@@ -1,6 +1,7 @@
 """Stores in memory: cdd.Memory, and bytes that hold a whole file."""
 
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -57,11 +58,29 @@ def test_a_reader_of_a_replaced_store_keeps_it() -> None:
     assert np.array_equal(cdd.load(memory), ROWS * 2)
 
 
+@pytest.mark.parametrize("kind", [bytes, bytearray, lambda b: memoryview(b"xx" + b)[2:]])
+def test_a_memory_of_the_bytes_of_another(kind: Callable[[bytes], bytes]) -> None:
+    first = cdd.Memory()
+    cdd.save(first, ROWS)
+    second = cdd.Memory(data=kind(bytes(first)))
+    assert bytes(second) == bytes(first)
+    with cdd.open(second, "a") as writer:
+        writer.append(ROWS)
+    assert len(cdd.load(second)) == 2000
+    assert np.array_equal(cdd.load(first), ROWS)
+    for mode in ("r", "a"):
+        with pytest.raises(cdd.FormatError):
+            cdd.open(cdd.Memory(b"no store at all" * 99), mode)  # type: ignore[call-overload]
+
+
 def test_an_empty_memory_is_no_store() -> None:
     with pytest.raises(cdd.TruncatedError):
         cdd.open(cdd.Memory())
-    with pytest.raises(TypeError):
-        cdd.Memory(b"")  # type: ignore[call-arg]
+    with pytest.raises(cdd.TruncatedError):
+        cdd.open(cdd.Memory(b""))
+    for wrong in (3, None, "text"):
+        with pytest.raises(TypeError):
+            cdd.Memory(wrong)  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         pickle.dumps(cdd.Memory())
 

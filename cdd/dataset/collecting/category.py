@@ -43,10 +43,16 @@ class Categories:
             for table, key, dtype in kinds
         ]
 
-    def let_go(self) -> None:
-        """Closes the hidden tables, which are of no column any more."""
+    def close(self) -> None:
+        """Closes the hidden tables; what was flushed stays."""
+        self._known = None
         for table in (self._bytes, self._ends):
             table.let_go()
+
+    def let_go(self) -> None:
+        """Closes the hidden tables, which are of no column any more."""
+        self.close()
+        for table in (self._bytes, self._ends):
             self._collector._members.pop(table.name, None)
 
     def load(self) -> None:

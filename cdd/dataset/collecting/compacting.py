@@ -5,7 +5,6 @@ Small neighbours are joined by doubling sizes, so that a column has few small su
 rewritten as often as sizes double.
 """
 
-import math
 import warnings
 from bisect import bisect_left
 from collections.abc import Collection
@@ -25,7 +24,6 @@ from cdd.dataset.superchunk import core_of, new_superchunk
 from cdd.dtypes import Array, buffer_dtype
 
 SMALL = 1 << 20  # stored bytes
-_BLOCK_BYTES = 16 << 20  # of rows that are copied at once
 
 
 def stored_bytes(session: Session, table: str, name: str, column: ColumnState, extents: Array) -> list[int]:
@@ -101,7 +99,7 @@ def write_run(
     new = new_superchunk(session, dataset_id, table, name, column, durability="flush", least=least, **options)
     items: tuple[int, int] | None = None
     try:
-        step = max(1, _BLOCK_BYTES // max(1, math.prod(column.row_shape) * column.dtype.itemsize))
+        step = column.block_rows
         for at in range(start, stop, step):
             end = min(stop, at + step)
             block = np.empty((end - at, *column.row_shape), buffer_dtype(column.dtype))

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cdd._cdd import FormatError
 from cdd.dataset.awaited import AwaitedTableWriter
 from cdd.dataset.collecting.category import Categories
 from cdd.dataset.collecting.collector import Collector
@@ -169,12 +170,22 @@ class TableWriter(AwaitedTableWriter):
         state = self._tails.state
         if self._tails.is_open or state is None:
             return
-        for name, column in state.columns.items():
-            if column.category is not None:
-                if name not in self._categories:
-                    self._categories[name] = Categories(self._of, self._name, name, column)
-                self._categories[name].load()
-        self._tails.need_tails()
-        state, self._last = self._of._state.table(self._name), None
-        if state.clock is not None and self._tails.rows > 0:
-            self._last = self._tails.read(state.clock, self._tails.rows - 1)[0]
+        self._last = None
+        try:
+            for name, column in state.columns.items():
+                if column.category is not None:
+                    if name not in self._categories:
+                        self._categories[name] = Categories(self._of, self._name, name, column)
+                    self._categories[name].load()
+            self._tails.need_tails()
+            state = self._of._state.table(self._name)
+            if state.clock is not None and self._tails.rows > 0:
+                self._last = self._tails.read(state.clock, self._tails.rows - 1)[0]
+        except FormatError as error:
+            self._tails.let_go()
+            for categories in self._categories.values():
+                categories.close()
+            raise type(error)(
+                f"{error}; python -m cdd repair {self._of._directory.name} mends it, or a transaction drops "
+                "the column"
+            ) from None

@@ -271,7 +271,12 @@ class TailTable:
                 except ConflictError:  # another collector was faster
                     continue
                 return True
-            opened = self._open(table)
+            try:
+                opened = self._open(table)
+            except _cdd.FormatError:
+                if tails_of(of._session.newest(state.number), self.name) != tails_of(state, self.name):
+                    continue  # others ended these tails, and they may have been pruned since
+                raise
             try:
                 newest = of._session.newest(state.number)
                 if tails_of(newest, self.name) == tails_of(state, self.name):
@@ -319,20 +324,24 @@ class TailTable:
     def _open(self, table: TableState) -> dict[str, Tail]:
         opened: dict[str, Tail] = {}
         directory = self._of._directory
+        name = ""
         try:
             for name, column in table.columns.items():
                 number = int(column.extents[-1, ex.NUMBER])
                 path = superchunk_path(self.name, name, column, number)
                 options = {**column.options, "durability": self._of._options.durability}
-                writer = Writer(directory.store(path), "a", **options)
+                try:
+                    writer = Writer(directory.store(path), "a", **options)
+                except FileNotFoundError:
+                    raise _cdd.FormatError(f"{directory.name}/{path} is missing") from None
                 opened[name] = Tail(
                     number, path, bytes.fromhex(writer.id), writer, ex.sealed_rows(column.extents)
                 )
                 wanted = ex.id_of(column.extents[-1])
                 if opened[name].id != wanted:
                     raise _cdd.FormatError(
-                        f"column {path_of(self.name, name)!r}: {path} is another file than the dataset's: "
-                        f"its id is {writer.id}, not {wanted.hex()}"
+                        f"{path} is another file than the dataset's: its id is {writer.id}, not "
+                        f"{wanted.hex()}"
                     )
         except BaseException as error:
             _close(opened)
@@ -343,6 +352,8 @@ class TailTable:
                 raise BlockingIOError(
                     error.errno, f"another writer appends to {table_name}this dataset", directory.name
                 ) from None
+            if isinstance(error, _cdd.FormatError):
+                raise type(error)(f"column {path_of(self.name, name)!r}: {error}") from None
             raise
         return opened
 

@@ -4,6 +4,7 @@ A State is made from a manifest and a record of the log, and changed only as a c
 the pages of its columns, which it reads when they are first asked for.
 """
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,7 @@ Pages = list[tuple[str, int, int]]  # (file, first row in it, rows)
 
 ORDERS = ("nondecreasing", "strict", "any")
 
+_BLOCK_BYTES = 16 << 20
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 _DEVICES = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)
 _RESERVED = ("data", "meta")
@@ -66,6 +68,11 @@ class ColumnState:
     def is_open(self) -> bool:
         """Whether the last extent goes on to the end of its file. That one stands in the manifest itself."""
         return ex.is_open(self.inline if self.stored is None and len(self.inline) else self.extents)
+
+    @property
+    def block_rows(self) -> int:
+        """Rows of some MB: as many as are read or copied at once."""
+        return max(1, _BLOCK_BYTES // max(1, math.prod(self.row_shape) * self.dtype.itemsize))
 
     def with_extents(self, extents: Array) -> "ColumnState":
         return replace(self, stored=extents)
