@@ -1,4 +1,4 @@
-"""Single files made into a dataset: linked where the file system can, else copied."""
+"""Single files made into a dataset: linked where the file system can, else copied, also into memory."""
 
 import os
 import secrets
@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from cdd import _cdd
 from cdd.dataset.collecting.incoming import check_clock
 from cdd.dataset.protocol import extents as ex
 from cdd.dataset.protocol import ops
@@ -34,13 +35,12 @@ def adopt(
     """Makes a dataset, or a new table of one, of single files: adopt("btc", ob="btc.cdd", time="time.cdd").
 
     The files are linked into the dataset's folder, or copied where they cannot be linked, as superchunk 1 of
-    each column, and stay what they are. They must have the same number of rows; times in `clock` do not go
+    each column, and stay what they are. Into other places, such as a MemoryDirectory, they are copied, and
+    each may be a cdd.Memory. They must have the same number of rows; times in `clock` do not go
     back. Raises ValueError, OrderError, DatasetError where the table has columns, and what opening the files
     raises.
     """
     directory = directory_of(place)
-    if not isinstance(directory, LocalDirectory):
-        raise TypeError(f"files are adopted into a folder, not into {directory.name}")
     if not files:
         raise ValueError("adopt takes a file for each column, by name")
     if clock not in (None, "time", *files):
@@ -71,13 +71,14 @@ def _adopt(
             column, rows = _column_of(reader)
             if state.columns and rows != state.rows:
                 first = next(iter(state.columns))
-                raise ValueError(f"{first!r} has {state.rows} rows, {name!r} ({os.fspath(file)}) has {rows}")
+                shown = file if isinstance(file, _cdd.Memory) else os.fspath(file)
+                raise ValueError(f"{first!r} has {state.rows} rows, {name!r} ({shown}) has {rows}")
             state.rows = rows
             if name == clock:
                 state.clock = name
                 _check_times(name, reader, column)
             state.columns[name] = column
-            made.append(_link(session, base, Path(file), table, name, column))
+            made.append(_link(session, base, file, table, name, column))
     new = session.commit(base, [ops.Create(table, state)], message, "adopt")
     made.clear()  # they are the dataset's
     return session.version(new.number)
@@ -107,16 +108,19 @@ def _check_times(name: str, reader: Reader, column: ColumnState) -> None:
         column.stored[0, ex.FIRST_ITEM :] = *ex.items_of(ends), 1
 
 
-def _link(session: Session, base: State, file: Path, table: str, name: str, column: ColumnState) -> str:
+def _link(session: Session, base: State, file: Any, table: str, name: str, column: ColumnState) -> str:
     """Takes the first number that is free and was never another file's. Returns the path within the
     dataset."""
     directory = session.directory
-    assert isinstance(directory, LocalDirectory)
     number = next_number(base, folder_of(table, name, column))
     while True:
         path = superchunk_path(table, name, column, number)
         try:
-            _link_or_copy(file.resolve(), Path(directory.new_store(path)))
+            if isinstance(directory, LocalDirectory) and not isinstance(file, _cdd.Memory):
+                _link_or_copy(Path(file).resolve(), Path(directory.new_store(path)))
+            else:
+                data = bytes(file) if isinstance(file, _cdd.Memory) else Path(file).read_bytes()
+                directory.put_store(path, data)
             break
         except FileExistsError:
             number += 1

@@ -29,7 +29,7 @@ def codes_of(draft: Draft, table: str, name: str, column: ColumnState, values: n
     if draft.session.directory.puts_whole:
         new = next(text for text in wanted if text not in known)
         raise DatasetError(f"column {full!r} has no text {new!r} yet: new ones are appended, in this place")
-    if any(isinstance(op, ops.Create) and op.table in hidden_tables(table, name) for op in draft.ops):
+    if any(_makes_texts(op, table, name) for op in draft.ops):
         raise DatasetError(f"column {full!r} is new: more texts can be given to it after the commit")
     categories = draft.writer._table(table)._categories
     if name not in categories:
@@ -39,6 +39,13 @@ def codes_of(draft: Draft, table: str, name: str, column: ColumnState, values: n
     codes = categories[name].codes(given.ravel())
     draft.append_texts()
     return codes.reshape(given.shape)
+
+
+def _makes_texts(op: ops.Op, table: str, name: str) -> bool:
+    """Whether the texts of a column are by its name since this operation."""
+    if isinstance(op, ops_of_names.RenameColumn):
+        return (op.table, op.new) == (table, name)
+    return isinstance(op, ops.Create) and op.table in hidden_tables(table, name)
 
 
 def add_texts(draft: Draft, table: str, name: str, column: ColumnState, texts: Array) -> None:

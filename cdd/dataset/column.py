@@ -97,14 +97,15 @@ class Column(AwaitedColumn, ArrayRows):
     def _places(self, state: ColumnState) -> dict[int, Any]:
         """Where superchunks lie that the prefix does not tell."""
         directory = self._home.session.directory
+        elsewhere = self._home.allowed(self._full_name, state)
         if directory.is_local:
-            return self._home.allowed(self._full_name, state)
+            return elsewhere
         folder = folder_of(self._table, self._key, state)
         known = self._elsewhere
-        for number in ex.numbers(state.extents) - known.keys():
+        for number in ex.numbers(state.extents) - known.keys() - elsewhere.keys():
             with suppress(FileNotFoundError):  # an error of who reads it: there is none below the prefix
                 known[number] = directory.store(f"{folder}/__{number}__.cdd")
-        return known
+        return known | elsewhere
 
     @property
     def _full_name(self) -> str:
@@ -205,7 +206,7 @@ class Column(AwaitedColumn, ArrayRows):
         numbers = sorted(ex.numbers(extents))
         bad = []
         directory = self._home.session.directory
-        places = self._home.allowed(self._full_name, self._state) if directory.is_local else {}
+        places = self._home.allowed(self._full_name, self._state)
         for done, number in enumerate(numbers):
             if progress is not None:
                 progress(done, len(numbers))

@@ -16,7 +16,7 @@ from cdd.dataset.protocol import extents as ex
 from cdd.dataset.protocol import ops
 from cdd.dataset.protocol.directory import Directory
 from cdd.dataset.protocol.errors import ConflictError
-from cdd.dataset.protocol.log import HIDDEN, Version
+from cdd.dataset.protocol.log import Version
 from cdd.dataset.protocol.state import (
     ColumnState,
     State,
@@ -139,7 +139,8 @@ class Draft:
     def catch_up(self) -> None:
         """Goes on from the newest version, once files are held that others may have appended to."""
         # Texts that are held are nobody else's, and a roll of this draft's own may have committed them.
-        kept = [op for op in self.ops if not (isinstance(op, ops.Append) and op.table.endswith(HIDDEN))]
+        held = {member.name for member in self.writer._hidden_members()}
+        kept = [op for op in self.ops if not (isinstance(op, ops.Append) and op.table in held)]
         self.base = self.session.catch_up(self.base, kept)
         self.ops = kept
         self.state = self.base.copy()

@@ -116,7 +116,7 @@ def core_of(session: Session, table: str, name: str, column: ColumnState, rows: 
     directory = session.directory
     places: dict[int, Any] = dict(column.elsewhere)
     if not directory.is_local:
-        for number in ex.numbers(column.extents):
+        for number in ex.numbers(column.extents) - column.elsewhere.keys():
             path = superchunk_path(table, name, column, number)
             try:
                 places[number] = directory.store(path)

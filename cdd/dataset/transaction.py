@@ -18,7 +18,6 @@ from cdd.dataset.options import check_column
 from cdd.dataset.protocol import extents as ex
 from cdd.dataset.protocol import ops, ops_of_names
 from cdd.dataset.protocol.directory import Directory, directory_of
-from cdd.dataset.protocol.errors import DatasetError
 from cdd.dataset.protocol.log import Version
 from cdd.dataset.protocol.state import ColumnState, TableState, check_new_names, locate, path_of
 from cdd.dtypes import Array, array_of
@@ -177,9 +176,8 @@ class TableTransaction:
         draft, (table, column) = self._draft, self._find(name)
         draft.hold(table)
         check_new_names(draft.state, table, [new])
-        if draft.state.column(table, column).category is not None:
-            raise DatasetError(f"column {name!r} holds texts, which are found by its name: it keeps that")
         draft.do(ops_of_names.RenameColumn(table, column, new))
+        draft.writer._table(table).forget_texts(column)
 
     def attach(self, name: str, file: str | os.PathLike[str]) -> None:
         """Appends the rows of a store that lies elsewhere to a column that is new, or has fewer rows than its

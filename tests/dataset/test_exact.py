@@ -269,3 +269,45 @@ def test_texts_that_a_dropped_column_left_are_replaced(tmp_path: Path, way: str)
     datasets.prune(path)
     assert datasets.open(path)["s"].text() == ["more", "d"]
     assert datasets.open(path).verify().ok
+
+
+@pytest.mark.parametrize("is_local", [True, False])
+def test_columns_of_texts_are_renamed(tmp_path: Path, is_local: bool) -> None:
+    """Their texts go with them, and the old name is free for others."""
+    place = tmp_path / "set" if is_local else datasets.MemoryDirectory()
+    with datasets.open(place, "w") as w:
+        w["t"].append(time=[0, 1, 2], sym=["a", "b", "a"])
+        before = w.commit()
+    crashed = datasets.open(place, "a")
+    crashed["t"].append(time=[3], sym=["late"])  # a text and a code that no version has
+    crashed.flush()
+    crashed._let_go()
+    with datasets.transaction(place) as t:
+        t["t"].rename_column("sym", "symbol")
+        t["t"]["symbol"][0] = "b"
+        with pytest.raises(datasets.DatasetError, match="after the commit"):
+            t["t"]["symbol"][0] = "never seen"
+        t["t"].add_column("sym", ["x"] * 4)
+    ds = datasets.open(place)
+    assert ds["t/symbol"].text() == ["b", "b", "a", "late"]
+    assert ds["t/sym"].text() == ["x"] * 4
+    with datasets.open(place, "a") as w:
+        w["t"].append(time=[4, 5], symbol=["new", "late"], sym=["y", "a"])
+    with datasets.transaction(place) as t:
+        t["t/symbol"][1] = "newer"
+        t["t"].drop_column("sym")
+    with datasets.transaction(place) as t:
+        t["t"].rename_column("symbol", "sym")
+    datasets.expire(place, keep=1)
+    datasets.tag(place, "t")
+    with datasets.transaction(place) as t:
+        t.compact()
+    datasets.prune(place, orphans=True)
+    ds = datasets.open(place)
+    assert ds["t/sym"].text() == ["b", "newer", "a", "late", "new", "late"]
+    assert ds.verify().ok
+    with pytest.raises(datasets.VersionExpiredError):
+        datasets.open(place, as_of=before)
+    with datasets.open(place, "a") as w:
+        w["t"].append(time=[6], sym=["a"])
+    assert datasets.open(place)["t/sym"].text(6) == ["a"]

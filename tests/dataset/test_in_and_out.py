@@ -104,3 +104,47 @@ def test_arrow(tmp_path: Path) -> None:
         w.append(datasets.columns_of(table, fill=-1.0))
     back = pyarrow.table(datasets.open(tmp_path / "set"))
     assert back.to_pydict() == {"time": [1, 2, 3], "x": [1.5, -1.0, 2.5], "s": ["p", "q", "p"]}
+
+
+def test_files_are_adopted_into_memory(tmp_path: Path) -> None:
+    cdd.save(tmp_path / "t.cdd", np.arange(9))
+    memory = cdd.Memory()
+    cdd.save(memory, np.arange(18.0).reshape(9, 2))
+    place = datasets.MemoryDirectory()
+    datasets.adopt(place, time=tmp_path / "t.cdd", ob=memory)
+    with datasets.open(place, "a") as w:
+        w.append(time=[9], ob=[[1.0, 2.0]])
+    ds = datasets.open(place)
+    assert np.array_equal(ds["ob"][:9], np.arange(18.0).reshape(9, 2))
+    assert ds.at(9) == 9
+    assert len(cdd.load(memory)) == 9
+    cdd.save(tmp_path / "short.cdd", np.arange(8))
+    with pytest.raises(ValueError, match=r"'time' has 8 rows, 'ob' .*has 9"):
+        datasets.adopt(datasets.MemoryDirectory(), time=tmp_path / "short.cdd", ob=memory)
+    datasets.adopt(tmp_path / "set", time=tmp_path / "t.cdd", ob=memory)  # into a folder, too
+    assert datasets.open(tmp_path / "set")["ob"].shape == (9, 2)
+
+
+@pytest.mark.parametrize("is_local", [True, False])
+def test_attached_files_are_read_in_any_place(tmp_path: Path, is_local: bool) -> None:
+    place = tmp_path / "set" if is_local else datasets.MemoryDirectory()
+    with datasets.open(place, "w") as w:
+        w.append(time=np.arange(9))
+    (tmp_path / "far").mkdir()
+    cdd.save(tmp_path / "far" / "x.cdd", np.arange(9) * 2)
+    for allow in ((), [tmp_path / "set"]):
+        with (
+            datasets.transaction(place, allow=allow) as t,
+            pytest.raises(
+                datasets.DatasetError, match=r"'x'.*x.cdd' lies below none of the folders that allow="
+            ),
+        ):
+            t.attach("x", tmp_path / "far" / "x.cdd")
+    with datasets.transaction(place, allow=[tmp_path / "far"]) as t:
+        t.attach("x", tmp_path / "far" / "x.cdd")
+        assert np.array_equal(t["x"][3:5], [6, 8])
+    with pytest.raises(datasets.DatasetError, match=r"'x'.*superchunk 1.*x.cdd' lies below none"):
+        datasets.open(place)
+    ds = datasets.open(place, allow=[tmp_path])
+    assert np.array_equal(ds["x"][:], np.arange(9) * 2)
+    assert ds.verify().ok

@@ -69,6 +69,11 @@ class Directory(ABC):
     def new_store(self, path: str) -> str | _cdd.Memory:
         """What cdd.open takes to write a new store there, by mode "x". Raises FileExistsError."""
 
+    def put_store(self, path: str, data: bytes) -> None:
+        """Puts a whole store there, durably. Raises FileExistsError."""
+        if not self.put_if_absent(path, data):
+            raise FileExistsError(17, "File exists", path)
+
     @abstractmethod
     def lock(self, path: str) -> Held | None:
         """The lock of a name, for this object until it is released or the process ends. None: taken."""
@@ -275,6 +280,12 @@ class MemoryDirectory(Directory):
             if self._files.setdefault(path, memory) is not memory:
                 raise FileExistsError(17, "File exists", path)
         return memory
+
+    def put_store(self, path: str, data: bytes) -> None:
+        memory = _cdd.Memory(data)
+        with self._mutex:
+            if self._files.setdefault(path, memory) is not memory:
+                raise FileExistsError(17, "File exists", path)
 
     def lock(self, path: str) -> Held | None:
         with self._mutex:

@@ -12,6 +12,7 @@ from cdd.dataset.protocol.state import (
     check_new_names,
     drop_texts,
     hidden_tables,
+    is_left_over,
     keep_number,
     path_of,
 )
@@ -85,6 +86,22 @@ class RenameColumn(OfColumns):
         table.columns = dict(renamed.get(key, (key, value)) for key, value in table.columns.items())
         if table.clock == self.column:
             table.clock = self.new
+        if column.category is not None:
+            self._move_texts(state)
+
+    def _move_texts(self, state: State) -> None:
+        """The tables that hold its texts, too: they are found by its name."""
+        old, new = hidden_tables(self.table, self.column), hidden_tables(self.table, self.new)
+        for hidden, moved in zip(old, new, strict=True):
+            if moved in state.tables and is_left_over(state, moved):
+                drop_texts(state, moved)
+            texts = state.tables.pop(hidden)
+            check_new_names(state, moved, list(texts.columns))
+            columns = {
+                key: replace(column, folder=column.folder or path_of(hidden, key))
+                for key, column in texts.columns.items()
+            }
+            state.tables[moved] = replace(texts, columns=columns)
 
 
 # ------------------------------------------------------------ what changes no row
