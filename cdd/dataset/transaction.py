@@ -180,9 +180,9 @@ class TableTransaction:
         draft.writer._table(table).forget_texts(column)
 
     def attach(self, name: str, file: str | os.PathLike[str]) -> None:
-        """Appends the rows of a store that lies elsewhere to a column that is new, or has fewer rows than its
-        table by as many. The file is not copied: it stays where it is, is never written, and is known by its
-        id. It must lie below a folder that allow= names, here and where the dataset is opened."""
+        """Adds a column whose rows are those of a store that lies elsewhere, as many as the table has. The
+        file is not copied: it stays where it is, is never written, and is known by its id. It must lie below
+        a folder that allow= names, here and where the dataset is opened."""
         draft = self._draft
         draft.need_open()
         path = allowed_path(path_of(self._table, name), file, draft.allow)
