@@ -24,6 +24,8 @@ struct FreeZstd {
 
 constexpr int kLiteralsGetCodes = 1;  // ZSTD_lcm_huffman before zstd 1.5, ZSTD_ps_enable since
 constexpr int kHardlyLooks = -50;
+constexpr int kLevel1Match = 5, kLongMatch = 7;
+constexpr int kManyPlacesBits = 17;  // of the hash, at most
 
 ZSTD_CCtx* compression_context() {
   thread_local OfThread<std::unique_ptr<ZSTD_CCtx, FreeZstd>> own(ZSTD_createCCtx());
@@ -51,6 +53,26 @@ void check_zstd(std::size_t code, const char* doing) {
   if (!ZSTD_isError(code)) return;
   if (ZSTD_getErrorCode(code) == ZSTD_error_memory_allocation) throw std::bad_alloc();
   fail(ErrorCode::Corrupt, "zstd %s: %s", doing, ZSTD_getErrorName(code));
+}
+
+std::unique_ptr<ZSTD_CCtx, FreeZstd> context_for(Search search) {
+  std::unique_ptr<ZSTD_CCtx, FreeZstd> context(ZSTD_createCCtx());
+  if (!context) throw std::bad_alloc();
+  const auto set = [&](ZSTD_cParameter parameter, int value, const char* doing) {
+    check_zstd(ZSTD_CCtx_setParameter(context.get(), parameter, value), doing);
+  };
+  set(ZSTD_c_compressionLevel, 1, "level");
+  if (search == Search::Long) set(ZSTD_c_minMatch, kLongMatch, "match");
+  if (search == Search::Level1 || search == Search::Long) return context;
+  // The parameter is none of those that a later version must have: without it this is level 1.
+  const bool get_codes = ZSTD_isError(ZSTD_CCtx_setParameter(context.get(), ZSTD_c_literalCompressionMode,
+                                                             kLiteralsGetCodes)) == 0;
+  if (search != Search::Literals) {
+    set(ZSTD_c_hashLog, kManyPlacesBits, "memory");
+  } else if (get_codes) {
+    set(ZSTD_c_compressionLevel, kHardlyLooks, "level");
+  }
+  return context;
 }
 
 int lz4_size(std::size_t bytes) {
@@ -101,19 +123,15 @@ std::size_t compress(Compressor compressor, Bytes in, MutableBytes out, int leve
 }
 
 std::size_t compress_zstd(Search search, Bytes in, MutableBytes out) {
-  thread_local OfThread<std::array<std::unique_ptr<ZSTD_CCtx, FreeZstd>, 3>> own;
-  auto& context = own.value[static_cast<std::size_t>(search)];
-  if (!context) {
-    context.reset(ZSTD_createCCtx());
-    if (!context) throw std::bad_alloc();
-    ZSTD_CCtx* const fresh = context.get();
-    check_zstd(ZSTD_CCtx_setParameter(fresh, ZSTD_c_compressionLevel, 1), "level");
-    if (search == Search::Long) check_zstd(ZSTD_CCtx_setParameter(fresh, ZSTD_c_minMatch, 7), "match");
-    // The parameter is none of those that a later version must have: without it this is level 1.
-    if (search == Search::Literals &&
-        ZSTD_isError(ZSTD_CCtx_setParameter(fresh, ZSTD_c_literalCompressionMode, kLiteralsGetCodes)) == 0) {
-      check_zstd(ZSTD_CCtx_setParameter(fresh, ZSTD_c_compressionLevel, kHardlyLooks), "level");
-    }
+  thread_local OfThread<std::array<std::unique_ptr<ZSTD_CCtx, FreeZstd>, 4>> own;
+  const bool has_steps = search >= Search::Every2nd;  // they have one context
+  auto& context = own.value[static_cast<std::size_t>(has_steps ? Search::Every2nd : search)];
+  if (!context) context = context_for(search);
+  if (has_steps) {
+    const int more = static_cast<int>(search) - static_cast<int>(Search::Every2nd);  // than one place
+    const int match = more == 0 ? kLevel1Match : kLongMatch;
+    check_zstd(ZSTD_CCtx_setParameter(context.get(), ZSTD_c_minMatch, match), "match");
+    check_zstd(ZSTD_CCtx_setParameter(context.get(), ZSTD_c_targetLength, more + 1), "places");
   }
   const std::size_t n = ZSTD_compress2(context.get(), out.data(), out.size(), in.data(), in.size());
   check_zstd(n, "compression");

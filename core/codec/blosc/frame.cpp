@@ -83,6 +83,17 @@ void split_items(Bytes items, std::size_t item, std::byte* planes, std::size_t s
     simd::reference::split_planes(items.data(), n, item, planes, stride);
   }
 }
+
+// The next `size` bytes, shuffled: each stream begins `stride` bytes after the one before.
+void split_next(PartReader& parts, std::size_t size, std::size_t item, std::byte* streams,
+                std::size_t stride) {
+  std::size_t done = 0;
+  parts.next(size, [&](Bytes piece) {
+    split_items(piece, item, streams + done / item, stride);
+    done += piece.size();
+  });
+}
+
 // The bytes of the next block, shuffled; parts hold whole items.
 Bytes shuffled_block(PartReader& parts, std::size_t size, const Options& options) {
   const std::size_t item = options.item_bytes;
@@ -94,15 +105,15 @@ Bytes shuffled_block(PartReader& parts, std::size_t size, const Options& options
     return block;
   }
   const MutableBytes planes = block_buffers().bytes.get(size).first(size);
-  std::size_t done = 0;
-  parts.next(size, [&](Bytes piece) {
-    if (to_bytes) {
-      split_items(piece, item, planes.data() + done / item, size / item);
-    } else {
+  if (to_bytes) {
+    split_next(parts, size, item, planes.data(), size / item);
+  } else {
+    std::size_t done = 0;
+    parts.next(size, [&](Bytes piece) {
       std::memcpy(planes.data() + done, piece.data(), piece.size());
-    }
-    done += piece.size();
-  });
+      done += piece.size();
+    });
+  }
   if (!to_bits) return planes;
   const MutableBytes bits = block_buffers().shuffled.get(size).first(size);
   const std::size_t n = size / item;
@@ -135,29 +146,64 @@ std::size_t compress_planned(const StreamPlan::OfStream& plan, Bytes stream, Mut
   return compress_zstd(plan.search, stream, out);
 }
 
-// One stream, the s-th of its block: its stored size, then its bytes, as they are where that is no more.
-// Returns the end.
-std::byte* put_stream(Bytes stream, std::size_t s, const StreamPlan& plan, Lz4Tries& tries,
-                      const Options& options, std::byte* at) {
-  std::size_t stored = stream.size();
-  const MutableBytes room{at + 4, stream_bound(stream.size(), options)};
-  if (plan.is_made) {
-    if (plan.of[s].way != StreamPlan::Way::Stored) stored = compress_planned(plan.of[s], stream, room);
-  } else if (options.compressor == Compressor::Lz4) {
-    if (tries.is_due(stream, s)) {
-      stored = compress(options.compressor, stream, room, options.level);
-      tries.note(s, stored < stream.size());
+// How the streams of one frame are compressed, and whether they are at all.
+struct Streams {
+  const Options& options;
+  StreamPlan plan;
+  Lz4Tries tries;
+
+  // Whether the first stream of the next block is most likely stored as it is.
+  bool first_is_stored() const noexcept {
+    if (plan.is_made) return plan.of[0].way == StreamPlan::Way::Stored;
+    return options.compressor == Compressor::Lz4 && tries.may_pass(0);
+  }
+  bool is_tried(Bytes stream, std::size_t s) noexcept {
+    if (plan.is_made) return plan.of[s].way != StreamPlan::Way::Stored;
+    if (options.compressor == Compressor::Lz4) return tries.is_due(stream, s);
+    return !options.skips_noise || !is_noise(stream);
+  }
+  std::size_t compressed(Bytes stream, std::size_t s, MutableBytes room) {
+    if (plan.is_made) return compress_planned(plan.of[s], stream, room);
+    const std::size_t stored = compress(options.compressor, stream, room, options.level);
+    if (options.compressor == Compressor::Lz4) tries.note(s, stored < stream.size());
+    return stored;
+  }
+
+  // One stream, the s-th of its block: its stored size, then its bytes, as they are where that is no more.
+  // It may lie there already. Returns the end.
+  std::byte* put(Bytes stream, std::size_t s, std::byte* at) {
+    std::size_t stored = stream.size();
+    const std::byte* from = stream.data();
+    if (is_tried(stream, s)) {
+      if (from == at + 4) {
+        const MutableBytes aside = block_buffers().bytes.get(stream.size()).first(stream.size());
+        std::memcpy(aside.data(), from, stream.size());
+        stream = aside;
+      }
+      stored = std::min(stored, compressed(stream, s, {at + 4, stream_bound(stream.size(), options)}));
+      from = stream.data();
     }
-  } else if (!options.skips_noise || !is_noise(stream)) {
-    stored = compress(options.compressor, stream, room, options.level);
+    if (stored == stream.size() && from != at + 4) std::memcpy(at + 4, from, stored);
+    store<std::uint32_t>(at, static_cast<std::uint32_t>(stored));
+    return at + 4 + stored;
   }
-  if (stored >= stream.size()) {
-    stored = stream.size();
-    std::memcpy(at + 4, stream.data(), stored);
+
+  // All streams of the next block. Where the first one will be stored, it is shuffled to where it goes, and
+  // the others to where none is written before it has been read. Returns the end.
+  std::byte* put_block(PartReader& reader, std::size_t size, std::size_t count, MutableBytes out) {
+    const std::size_t length = size / count;
+    const std::size_t stride = length + 4 + stream_bound(length, options);
+    const bool in_place = options.shuffle == BloscShuffle::Byte && count > 1 && first_is_stored() &&
+                          out.size() >= 4 + count * stride;
+    std::byte* at = out.data();
+    if (in_place) split_next(reader, size, count, at + 4, stride);
+    const std::byte* const first = in_place ? at + 4 : shuffled_block(reader, size, options).data();
+    for (std::size_t s = 0; s < count; ++s) {
+      at = put({first + s * (in_place ? stride : length), length}, s, at);
+    }
+    return at;
   }
-  store<std::uint32_t>(at, static_cast<std::uint32_t>(stored));
-  return at + 4 + stored;
-}
+};
 
 void put_header(std::byte* at, unsigned flags, const Options& options, std::size_t bytes, std::size_t block,
                 std::size_t stored) {
@@ -193,24 +239,19 @@ std::size_t scratch_bytes(std::size_t bytes, const Options& options) {
 
 std::size_t encode(std::span<const Bytes> parts, std::size_t bytes, const Options& options,
                    MutableBytes out) {
-  const StreamPlan plan = make_plan(parts, bytes, options);
-  const Blocks blocks = cut(bytes, options, plan.has_long_streams);
+  Streams streams{options, make_plan(parts, bytes, options), {}};
+  const Blocks blocks = cut(bytes, options, streams.plan.has_long_streams);
   unsigned flags = blocks.is_split ? 0 : kUnsplit;
   if (options.shuffle == BloscShuffle::Byte && options.item_bytes > 1) flags |= kByteShuffle;
   if (options.shuffle == BloscShuffle::Bit) flags |= kBitShuffle;
   PartReader reader(parts);
-  Lz4Tries tries;
   encoders().literals.forget();
   std::byte* at = out.data() + kHeaderBytes + 4 * blocks.count();
   const std::byte* const most = out.data() + kHeaderBytes + bytes;
   for (std::size_t i = 0; i < blocks.count() && at < most; ++i) {
     store<std::uint32_t>(out.data() + kHeaderBytes + 4 * i, static_cast<std::uint32_t>(at - out.data()));
-    const Bytes block = shuffled_block(reader, blocks.size_of(i), options);
-    const std::size_t streams = blocks.streams_of(i);
-    const std::size_t stream = block.size() / streams;
-    for (std::size_t s = 0; s < streams; ++s) {
-      at = put_stream(block.subspan(s * stream, stream), s, plan, tries, options, at);
-    }
+    at = streams.put_block(reader, blocks.size_of(i), blocks.streams_of(i),
+                           out.subspan(static_cast<std::size_t>(at - out.data())));
   }
   if (at < most) {
     const auto stored = static_cast<std::size_t>(at - out.data());

@@ -68,6 +68,30 @@ struct Tried {
   }
 };
 
+// The fastest search of a long stream that gives no more bytes than zstd's first level gives short streams like
+// the one of `short_size`; Level1 where there is none. Others write more than that at this level, who search
+// such streams with those of the other bytes of the items. One try says what all give: each takes about so many
+// per cent of what the next one does. Where there are many long matches any search is fast: none of these, for
+// the smallest counts.
+Search find_long_search(Bytes stream, std::size_t short_size, std::size_t short_bytes) {
+  struct Step {
+    Search search;
+    std::size_t percent;  // of the bound, that those of Every4th may have
+  };
+  constexpr std::size_t kSmall = 3;  // shrunk to this part
+  constexpr Step kSteps[] = {{Search::Every5th, 90},
+                             {Search::Every4th, 100},
+                             {Search::Every3rd, 106},
+                             {Search::Every2nd, 117}};
+  const std::size_t most = short_size * stream.size() / short_bytes;
+  const std::size_t tried = sample_size(Search::Every4th, stream);
+  if (tried <= stream.size() / kSmall) return Search::Level1;
+  for (const Step& step : kSteps) {
+    if (tried * 100 <= most * step.percent) return step.search;
+  }
+  return Search::Level1;
+}
+
 // Whether a stream is smaller as a whole than as short ones.
 bool gains_by_length(Search search, Bytes stream, std::size_t short_bytes) {
   std::size_t pieces = 0;
@@ -81,10 +105,9 @@ bool gains_by_length(Search search, Bytes stream, std::size_t short_bytes) {
 
 StreamPlan plan_streams(Bytes block, std::size_t streams, std::size_t short_bytes, bool skips_noise,
                         StreamEncoders& encoders) {
-  const std::size_t stream = block.size() / streams, sample = std::min(stream, short_bytes);
-  const auto middle = [&](std::size_t s) {
-    return block.subspan(s * stream + (stream - sample) / 2, sample);
-  };
+  const std::size_t length = block.size() / streams, sample = std::min(length, short_bytes);
+  const auto stream = [&](std::size_t s) { return block.subspan(s * length, length); };
+  const auto middle = [&](std::size_t s) { return stream(s).subspan((length - sample) / 2, sample); };
   Tried tried[kMaxStreams];
   std::size_t total = 0;
   for (std::size_t s = 0; s < streams; ++s) {
@@ -93,26 +116,36 @@ StreamPlan plan_streams(Bytes block, std::size_t streams, std::size_t short_byte
   }
   const std::size_t more = total / streams / (skips_noise ? kPartOfFast : kPartOfSmall);
   const std::size_t more_without_search = total / streams / kPartWithoutSearch;
-  StreamPlan plan;
-  plan.is_made = true;
+  const auto is_stored = [&](const Tried& t) { return skips_noise && saves_little(t.best, sample); };
   std::size_t most = streams;  // the stream that has the most bytes of those that are compressed
   for (std::size_t s = 0; s < streams; ++s) {
-    const bool searches = std::min(tried[s].codes, tried[s].runs) > tried[s].best + more_without_search;
-    if (searches) tried[s].search_on(middle(s));
+    if (!is_stored(tried[s]) && (most == streams || tried[s].best > tried[most].best)) most = s;
+  }
+  const auto needs_search = [&](const Tried& t) {
+    return !is_stored(t) && std::min(t.codes, t.runs) > t.best + more_without_search;
+  };
+  const bool may_be_long = most != streams && needs_search(tried[most]) && length > short_bytes;
+  const auto long_search = [&](std::size_t s) {
+    return find_long_search(stream(s), tried[s].searches[0], sample);
+  };
+  StreamPlan plan;
+  plan.is_made = true;
+  const Search of_most = may_be_long ? long_search(most) : Search::Level1;
+  plan.has_long_streams = of_most != Search::Level1;
+  for (std::size_t s = 0; s < streams; ++s) {
+    Search found = Search::Level1;
+    const bool searches = needs_search(tried[s]);
+    if (searches && plan.has_long_streams) found = s == most ? of_most : long_search(s);
+    if (searches && found == Search::Level1) tried[s].search_on(middle(s));
     plan.of[s] = tried[s].planned(more, more_without_search);
-    if (skips_noise && saves_little(tried[s].best, sample)) {
-      plan.of[s].way = StreamPlan::Way::Stored;
-    } else if (most == streams || tried[s].best > tried[most].best) {
-      most = s;
-    }
+    if (found != Search::Level1) plan.of[s] = {StreamPlan::Way::Searched, found};
+    if (is_stored(tried[s])) plan.of[s].way = StreamPlan::Way::Stored;
   }
   // Codes that follow frequencies are better off with short streams.
-  const bool searches = most != streams && plan.of[most].way == StreamPlan::Way::Searched &&
-                        plan.of[most].search != Search::Literals;
-  if (searches && stream > short_bytes) {
-    plan.has_long_streams =
-        gains_by_length(plan.of[most].search, block.subspan(most * stream, stream), short_bytes);
-  }
+  const bool tries_longer = may_be_long && !plan.has_long_streams &&
+                            plan.of[most].way == StreamPlan::Way::Searched &&
+                            plan.of[most].search != Search::Literals;
+  if (tries_longer) plan.has_long_streams = gains_by_length(plan.of[most].search, stream(most), short_bytes);
   return plan;
 }
 

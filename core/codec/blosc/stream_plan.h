@@ -44,6 +44,8 @@ StreamPlan plan_streams(Bytes block, std::size_t streams, std::size_t short_byte
 class Lz4Tries {
  public:
   bool is_due(Bytes stream, std::size_t s) noexcept;
+  // Whether bytes of many kinds would be stored without a try.
+  bool may_pass(std::size_t s) const noexcept { return left_[s] != 0; }
   void note(std::size_t s, bool was_of_use) noexcept { left_[s] = was_of_use ? 0 : kMostLeft; }
 
  private:
