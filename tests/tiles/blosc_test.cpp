@@ -85,6 +85,47 @@ TEST(Blosc, NoiseIsStored) {
   EXPECT_LT(frame.size(), 140000u);
 }
 
+// Lowest bytes that are noise, but for stretches of one byte and of noise that comes again: those are tried
+// once more, from where they would have been stored.
+TEST(Blosc, NoiseInPartsOnly) {
+  for (const std::size_t item : {2u, 4u, 8u}) {
+    for (const Compressor compressor : {Compressor::Zstd, Compressor::Lz4}) {
+      Buffer content = items((4 << 20) / item, item, 21);
+      const auto low = [&](std::size_t i) -> std::byte& { return content[i * item]; };
+      const std::size_t n = content.size() / item;
+      for (std::size_t i = 0; i < n; ++i) {
+        if (i * 16 / n % 5 == 3) low(i) = std::byte{7};
+        if (i * 16 / n % 5 == 4) low(i) = low(i % 10000);
+      }
+      const Options options{compressor, 1, BloscShuffle::Byte, item, true};
+      const Buffer frame = encoded(content, options, 1);
+      EXPECT_EQ(encoded(content, options, 37), frame);
+      EXPECT_LT(frame.size(), content.size() / item * 10 / 9);
+      Buffer back(content.size());
+      blosc::decode(frame, back);
+      EXPECT_EQ(back, content);
+    }
+  }
+}
+
+// What other writers give LZ4: their files would be smaller otherwise.
+TEST(Blosc, Lz4HasStreamsOf128KbAtLeast) {
+  for (const std::size_t item : {1u, 2u, 4u, 8u}) {
+    const Buffer frame =
+        encoded(items((4 << 20) / item, item, 3), {Compressor::Lz4, 1, BloscShuffle::Byte, item}, 1);
+    EXPECT_GE(load<std::uint32_t>(frame.data() + 8), item * (128u << 10));
+  }
+}
+
+// They have headers, each of them.
+TEST(Blosc, ShortStreamsOfZstdAreOne) {
+  constexpr unsigned kUnsplit = 16;
+  for (const std::size_t n : {2048u, 4095u, 4096u}) {
+    const Buffer frame = encoded(items(n, 8, 3), {Compressor::Zstd, 1, BloscShuffle::Byte, 8}, 1);
+    EXPECT_EQ(std::to_integer<unsigned>(frame[2]) & kUnsplit, n < 4096 ? kUnsplit : 0u) << n;
+  }
+}
+
 TEST(Blosc, DamageIsAnErrorOrTheRightSize) {
   std::mt19937 random(7);
   for (const BloscShuffle shuffle : {BloscShuffle::None, BloscShuffle::Byte, BloscShuffle::Bit}) {

@@ -253,3 +253,53 @@ def test_what_is_not_understood_says_what(tmp_path: Path) -> None:
     with tiles.open(tmp_path / "zlib.zarr") as r, pytest.raises(cdd.UnsupportedError, match="zlib") as caught:
         r[...]
     assert caught.value.tile is not None
+
+
+def _stored_by_tensorstore(path: Path, data: np.ndarray[Any, Any], rows: int, packed: dict[str, Any]) -> int:
+    ts = pytest.importorskip("tensorstore")
+    tile = [rows, *data.shape[1:]]
+    little = {"name": "bytes", "configuration": {"endian": "little"}}
+    blosc = {"name": "blosc", "configuration": packed | {"shuffle": "shuffle"}}
+    sharding = {"chunk_shape": tile, "codecs": [little, blosc], "index_codecs": [little]}
+    metadata = {
+        "shape": list(data.shape), "data_type": str(data.dtype),
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": tile}},
+        "codecs": [{"name": "sharding_indexed", "configuration": sharding}],
+    }  # fmt: skip
+    store = {"driver": "file", "path": str(path)}
+    spec = {"driver": "zarr3", "kvstore": store, "metadata": metadata}
+    ts.open(spec, create=True).result().write(data).result()
+    return sum(p.stat().st_size - 16 for p in (path / "c").rglob("*") if p.is_file())
+
+
+def _content(name: str) -> np.ndarray[Any, Any]:
+    rng = np.random.default_rng(2)
+    if name == "camera":
+        return camera(32, 256, 256)
+    if name == "smooth":
+        y, x = np.mgrid[0:256, 0:256]
+        return (x * 3.7 + y * 20.3 + np.arange(32)[:, None, None]).astype(np.uint16)
+    if name == "times":
+        return np.cumsum(rng.integers(1, 2000, (65536, 1)), 0)
+    book = np.cumsum(rng.integers(-1, 2, (8192, 50, 3)) * (rng.random((8192, 50, 3)) < 0.05), 0)
+    return (1000 + book / 8).astype(np.float32 if name == "book" else np.float64)
+
+
+@pytest.mark.parametrize("rows", [2048, 16384])
+@pytest.mark.parametrize("codec,cname,level", [("blosc-zstd", "zstd", 1), ("blosc-lz4", "lz4", 5)])
+@pytest.mark.parametrize("name", ["camera", "smooth", "times", "book", "book64"])
+def test_no_more_bytes_than_tensorstore(
+    tmp_path: Path, name: str, codec: Any, cname: str, level: int, rows: int
+) -> None:
+    data = _content(name)
+    rows = min(rows, len(data))
+    tile = (rows, *data.shape[1:])
+    with tiles.open(
+        tmp_path / "a", "w", shape=(None, *data.shape[1:]), dtype=data.dtype, tile_shape=tile,
+        shard_shape=tile, codec=codec, checksum=False,
+    ) as w:  # fmt: skip
+        w.append(data)
+        w.flush()
+        ours = w.progress().stored_bytes
+    theirs = _stored_by_tensorstore(tmp_path / "b", data, rows, {"cname": cname, "clevel": level})
+    assert ours <= theirs

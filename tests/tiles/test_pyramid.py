@@ -69,6 +69,44 @@ def test_scales_as_numpy(
         frames = reduced(frames, axes, reduce)
 
 
+def reduced_whole(frames: np.ndarray[Any, Any], axes: tuple[int, ...], reduce: str) -> np.ndarray[Any, Any]:
+    """The same for large frames of whole numbers."""
+    join = {"mean": np.add, "min": np.minimum, "max": np.maximum}[reduce]
+    out, count = frames.astype(np.int64), np.ones(frames.shape, np.int64)
+    for d in axes:
+        starts = np.arange(0, out.shape[d], 2)
+        out, count = join.reduceat(out, starts, d), np.add.reduceat(count, starts, d)
+    return ((2 * out + count) // (2 * count) if reduce == "mean" else out).astype(frames.dtype)
+
+
+@pytest.mark.parametrize(
+    "shape,names,downsample,reduce",
+    [
+        ((4, 701, 603), "tyx", "yx", "mean"),
+        ((3, 1, 500001), "tyx", "yx", "max"),
+        ((3, 400001, 2), "tyx", "y", "mean"),
+        ((3, 5, 301, 400), "tzyx", "zyx", "mean"),
+        ((3, 6, 301, 401), "tzyx", "zx", "min"),
+        ((5, 4, 301, 400), "tzyx", "tzy", "mean"),
+    ],
+)
+def test_frames_that_are_reduced_in_pieces(
+    tmp_path: Path, shape: tuple[int, ...], names: str, downsample: str, reduce: Any
+) -> None:
+    frames = np.random.default_rng(5).integers(0, 65536, shape, dtype=np.uint16)
+    tile = (2, *(max(1, min(64, size)) for size in shape[1:]))
+    with tiles.open(
+        tmp_path / "a", "w", shape=(None, *shape[1:]), dtype="uint16", tile_shape=tile, dimension_names=names,
+        scales=3, downsample=downsample, reduce=reduce, codec="raw",
+    ) as w:  # fmt: skip
+        w.append(frames)
+    axes = tuple(names.index(name) for name in downsample)
+    for k in range(3):
+        with tiles.open(tmp_path / "a", scale=k) as r:
+            np.testing.assert_array_equal(r[...], frames, err_msg=f"scale {k}")
+        frames = reduced_whole(frames, axes, reduce)
+
+
 def test_others_open_a_scale_and_the_group(tmp_path: Path, foreign: Readers) -> None:
     frames = camera(6, 50, 70)
     path = tmp_path / "a.zarr"

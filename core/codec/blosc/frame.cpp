@@ -15,10 +15,16 @@ namespace {
 using zarr::BloscShuffle;
 
 constexpr std::size_t kBlockBytes = 256 << 10;
+// Others give LZ4 streams of 128 KB, up to blocks of 1 MB. Blocks that are cut equal may be a little shorter
+// than wanted.
+constexpr std::size_t kLz4StreamBytes = 192 << 10, kWideBlockBytes = 1536 << 10;
 constexpr std::size_t kShortStreamBytes = 16 << 10;  // where frequencies change, short streams follow them
 constexpr std::size_t kLongStreamBytes = 64 << 10;   // where what came before comes again, long ones have it
 constexpr std::size_t kSlowBlockBytes = 1 << 20;     // where the level asks for size
 constexpr int kSlowLevel = 5;
+
+// Each stream of zstd has headers: several shorter ones take more than all their bytes as one.
+constexpr std::size_t kLeastSplitZstd = 4096;
 
 // A look at a tile pays where it is as large as this.
 constexpr std::size_t kLeastPlannedBytes = 256 << 10;
@@ -29,16 +35,26 @@ StreamEncoders& encoders() {
   return own.value;
 }
 
+bool splits(std::size_t block, const Options& options) {
+  if (options.shuffle == BloscShuffle::None || options.item_bytes == 1) return false;
+  return options.compressor == Compressor::Lz4 || block / options.item_bytes >= kLeastSplitZstd;
+}
+
 // Equal blocks where the size can be cut so, since shorter ones are not split.
 Blocks cut(std::size_t bytes, const Options& options, bool has_long_streams = false) {
+  const std::size_t unit = 8 * options.item_bytes;
   std::size_t most = kBlockBytes;
-  if (options.compressor == Compressor::Zstd) {
+  if (options.compressor == Compressor::Lz4) {
+    const std::size_t wide = std::min(kLz4StreamBytes * options.item_bytes, kWideBlockBytes);
+    const std::size_t least = options.item_bytes > 2 ? wide : kBlockBytes;
+    const std::size_t count = std::max<std::size_t>(bytes / least, 1);
+    most = ((bytes + count - 1) / count + unit - 1) / unit * unit;
+  } else {
     const std::size_t stream = has_long_streams ? kLongStreamBytes : kShortStreamBytes;
     most = options.level >= kSlowLevel
                ? kSlowBlockBytes
                : std::clamp(stream * options.item_bytes, 2 * kShortStreamBytes, kBlockBytes);
   }
-  const std::size_t unit = 8 * options.item_bytes;
   const std::size_t fewest = (bytes + most - 1) / most;
   std::size_t block = bytes <= most ? bytes : most / unit * unit;
   for (std::size_t n = fewest; n <= 2 * fewest; ++n) {
@@ -46,7 +62,7 @@ Blocks cut(std::size_t bytes, const Options& options, bool has_long_streams = fa
     block = bytes / n;
     break;
   }
-  return {bytes, block, options.item_bytes, options.shuffle != BloscShuffle::None && options.item_bytes > 1};
+  return {bytes, block, options.item_bytes, splits(block, options)};
 }
 
 // Walks the parts, which are read from front to back.

@@ -68,21 +68,19 @@ struct Tried {
   }
 };
 
-// The fastest search of a long stream that gives no more bytes than zstd's first level gives short streams like
-// the one of `short_size`; Level1 where there is none. Others write more than that at this level, who search
-// such streams with those of the other bytes of the items. One try says what all give: each takes about so many
-// per cent of what the next one does. Where there are many long matches any search is fast: none of these, for
-// the smallest counts.
+// The fastest search of a long stream that gives no more bytes than zstd's first level gives short streams
+// like the one of `short_size`; Level1 where there is none. Others write more than that at this level, who
+// search such streams with those of the other bytes of the items. One try says what all give: each takes
+// about so many per cent of what the next one does. Where there are many long matches any search is fast:
+// none of these, for the smallest counts.
 Search find_long_search(Bytes stream, std::size_t short_size, std::size_t short_bytes) {
   struct Step {
     Search search;
     std::size_t percent;  // of the bound, that those of Every4th may have
   };
   constexpr std::size_t kSmall = 3;  // shrunk to this part
-  constexpr Step kSteps[] = {{Search::Every5th, 90},
-                             {Search::Every4th, 100},
-                             {Search::Every3rd, 106},
-                             {Search::Every2nd, 117}};
+  constexpr Step kSteps[] = {
+      {Search::Every5th, 90}, {Search::Every4th, 100}, {Search::Every3rd, 106}, {Search::Every2nd, 117}};
   const std::size_t most = short_size * stream.size() / short_bytes;
   const std::size_t tried = sample_size(Search::Every4th, stream);
   if (tried <= stream.size() / kSmall) return Search::Level1;

@@ -133,11 +133,32 @@ bool TilePyramid::has_room() const noexcept {
 
 // What a frame of scale k means for the scales after it.
 void TilePyramid::feed(std::size_t k, const std::byte* frame, bool waits) {
-  for (; k < reducers_.size() && reducers_[k].feed(frame); ++k) {
+  if (k < reducers_.size() && reducers_[k].feed(frame)) pass_on(k, waits);
+}
+
+// A frame of scale k + 1 has come out.
+void TilePyramid::pass_on(std::size_t k, bool waits) {
+  for (;;) {
     const Bytes out = reducers_[k].out();
     if (waits || !writers_[k + 1]->write(out).all_consumed()) writers_[k + 1]->append(out);
-    frame = out.data();
+    if (++k == reducers_.size() || !reducers_[k].feed(out.data())) return;
   }
+}
+
+// Piece by piece, so that each is reduced while it is in the cache.
+void TilePyramid::append_frame(Bytes frame) {
+  constexpr U64 kPieceBytes = 256 << 10;
+  Reducer& reducer = reducers_[0];
+  const U64 rows = reducer.rows(), step = std::max<U64>(1, rows * kPieceBytes / frame.size());
+  std::size_t done = 0;
+  for (U64 row = 0; row < rows; row += step) {
+    const U64 next = std::min(row + step, rows);
+    const auto end = next == rows ? frame.size() : static_cast<std::size_t>(reducer.source_bytes(next));
+    writers_[0]->append(frame.subspan(done, end - done));
+    reducer.take_rows(frame.data(), row, next);
+    done = end;
+  }
+  if (reducer.end_frame()) pass_on(0, true);
 }
 
 std::size_t TilePyramid::take(Bytes bytes, bool waits) {
@@ -146,6 +167,11 @@ std::size_t TilePyramid::take(Bytes bytes, bool waits) {
     if (!waits && at_ == 0 && !has_room()) break;
     const Bytes piece = bytes.subspan(done, std::min(bytes.size() - done, frame_.size() - at_));
     std::size_t n = piece.size();
+    if (waits && n == frame_.size() && reducers_[0].is_of_one_frame()) {
+      append_frame(piece);
+      done += n;
+      continue;
+    }
     if (waits) {
       writers_[0]->append(piece);
     } else {

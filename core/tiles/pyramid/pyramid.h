@@ -60,6 +60,8 @@ class TilePyramid {
   void catch_up(const FilesOf& files, std::size_t k);
   std::size_t take(Bytes bytes, bool waits);
   void feed(std::size_t k, const std::byte* frame, bool waits);
+  void pass_on(std::size_t k, bool waits);
+  void append_frame(Bytes frame);
   bool has_room() const noexcept;
 
   std::vector<std::unique_ptr<TileWriter>> writers_;

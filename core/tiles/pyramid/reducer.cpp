@@ -84,14 +84,22 @@ void Reducer::end_row(const simd::RowKernels& kernels, const std::byte* held, un
     kernels.end(held + n * kernels.held_bytes, 1, shift, out + n * item_bytes_);
 }
 
-bool Reducer::feed(const std::byte* frame) noexcept {
+U64 Reducer::source_bytes(U64 rows) const noexcept {
+  if (rows == 0) return 0;
+  Sources sources;
+  find_sources(rows - 1, sources);
+  const U64 last = sources.first + sources.offsets[(std::size_t{1} << sources.shift) - 1];
+  return (last + 1) * columns_ * item_bytes_;
+}
+
+void Reducer::take_rows(const std::byte* frame, U64 first, U64 last) noexcept {
   const simd::RowKernels kernels = simd::row_kernels(kind_, reduce_);
   const std::size_t out_row_bytes = out_.size() / static_cast<std::size_t>(rows_);
   const std::size_t row_bytes = static_cast<std::size_t>(columns_) * item_bytes_;
   const bool may_be_two_rows =
       kernels.two_rows != nullptr && frames_ == 1 && halves_columns_ && columns_ % 2 == 0;
   Sources sources;
-  for (U64 r = 0; r < rows_; ++r) {
+  for (U64 r = first; r < last; ++r) {
     find_sources(r, sources);
     std::byte* const out = out_.data() + static_cast<std::size_t>(r) * out_row_bytes;
     if (may_be_two_rows && sources.shift == 1) {
@@ -107,6 +115,9 @@ bool Reducer::feed(const std::byte* frame) noexcept {
     take_row(kernels, sources, frame, held);
     if (kernels.end != nullptr && frames_ == 1) end_row(kernels, held, sources.shift, out);
   }
+}
+
+bool Reducer::end_frame() noexcept {
   if (++fed_ < frames_) return false;
   if (frames_ == 1) fed_ = 0;
   return frames_ == 1 || finish();

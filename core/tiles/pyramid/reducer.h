@@ -31,7 +31,18 @@ class Reducer {
   void take_memory();
 
   // Takes one frame; true when the next scale's frame is in out(), until the next call.
-  bool feed(const std::byte* frame) noexcept;
+  bool feed(const std::byte* frame) noexcept {
+    take_rows(frame, 0, rows_);
+    return end_frame();
+  }
+  // The same in pieces: rows of the frame that comes out, in their order, then the end. A frame whose end has
+  // not been told counts for nothing where each makes one (`frames` is 1).
+  std::uint64_t rows() const noexcept { return rows_; }
+  bool is_of_one_frame() const noexcept { return frames_ == 1; }
+  std::uint64_t source_bytes(std::uint64_t rows) const noexcept;  // of a frame, that the first rows take
+  void take_rows(const std::byte* frame, std::uint64_t first, std::uint64_t last) noexcept;
+  bool end_frame() noexcept;
+
   // The same for frames that wait for another one that will not come; false where there are none.
   bool finish() noexcept;
   Bytes out() const noexcept { return out_; }
