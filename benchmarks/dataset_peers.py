@@ -25,8 +25,8 @@ def joins(right: Any, left: Any) -> list[tuple[str, Callable[[], Any]]]:
     ]
 
 
-def appends(folder: Path) -> list[tuple[str, Callable[[], Callable[[int], Any]]]]:
-    """What begins an append of row i and a commit, by others and by this."""
+def appends(folder: Path) -> list[tuple[str, Callable[[], tuple[int, Callable[[int], Any]]]]]:
+    """What opens, or makes, a store and gives how many rows it has and what appends row i and commits."""
     import arcticdb
     import icechunk
     import lance
@@ -34,33 +34,41 @@ def appends(folder: Path) -> list[tuple[str, Callable[[], Callable[[int], Any]]]
     import pyarrow
     import zarr
 
-    def cdd_one() -> Callable[[int], Any]:
-        w = cdd.dataset.open(folder / "cdd", "w")
-        return lambda i: (w.append(time=[i], price=[1.0]), w.commit())
+    def cdd_one() -> tuple[int, Callable[[int], Any]]:
+        w = cdd.dataset.open(folder / "cdd", "a")
+        return len(w), lambda i: (w.append(time=[i], price=[1.0]), w.commit())
 
-    def arctic_one() -> Callable[[int], Any]:
-        library = arcticdb.Arctic(f"lmdb://{folder}/arctic").create_library("x")
+    def arctic_one() -> tuple[int, Callable[[int], Any]]:
+        library = arcticdb.Arctic(f"lmdb://{folder}/arctic").get_library("x", create_if_missing=True)
 
         def row(i: int) -> Any:
             return pandas.DataFrame({"price": [1.0]}, index=pandas.DatetimeIndex([i * 10**9]))
 
-        library.write("a", row(0))
-        return lambda i: library.append("a", row(i + 1), prune_previous_versions=False)
+        if not library.has_symbol("a"):
+            library.write("a", row(0))
+        count = library.get_description("a").row_count
+        return count, lambda i: library.append("a", row(i), prune_previous_versions=False)
 
-    def lance_one() -> Callable[[int], Any]:
+    def lance_one() -> tuple[int, Callable[[int], Any]]:
         path = str(folder / "lance")
-        lance.write_dataset(pyarrow.table({"time": [0], "price": [1.0]}), path)
-        return lambda i: lance.write_dataset(
-            pyarrow.table({"time": [i], "price": [1.0]}), path, mode="append"
-        )
 
-    def icechunk_one() -> Callable[[int], Any]:
-        repository = icechunk.Repository.create(icechunk.local_filesystem_storage(str(folder / "ice")))
-        session = repository.writable_session("main")
-        group = zarr.group(session.store)
-        for name in ("time", "price"):
-            group.create_array(name, shape=(0,), chunks=(1000,), dtype="f8")
-        session.commit("made")
+        def row(i: int) -> Any:
+            return pyarrow.table({"time": [i], "price": [1.0]})
+
+        if not (folder / "lance").exists():
+            lance.write_dataset(row(0), path)
+        return lance.dataset(path).version, lambda i: lance.write_dataset(row(i), path, mode="append")
+
+    def icechunk_one() -> tuple[int, Callable[[int], Any]]:
+        is_new = not (folder / "ice").exists()
+        storage = icechunk.local_filesystem_storage(str(folder / "ice"))
+        repository = icechunk.Repository.open_or_create(storage)
+        if is_new:
+            session = repository.writable_session("main")
+            group = zarr.group(session.store)
+            for name in ("time", "price"):
+                group.create_array(name, shape=(0,), chunks=(1000,), dtype="f8")
+            session.commit("made")
 
         def one(i: int) -> None:
             session = repository.writable_session("main")
@@ -71,19 +79,26 @@ def appends(folder: Path) -> list[tuple[str, Callable[[], Callable[[int], Any]]]
                 array[i] = 1.0
             session.commit(str(i))
 
-        return one
+        group = zarr.open_group(repository.readonly_session("main").store, mode="r")
+        return group["price"].shape[0], one
 
     return [("cdd", cdd_one), ("ArcticDB", arctic_one), ("Lance", lance_one), ("icechunk", icechunk_one)]
 
 
-def append_times(begin: Callable[[], Callable[[int], Any]], versions: int) -> Any:
-    """Seconds of 20 appends, each a version, at so many versions."""
-    one = begin()
-    for i in range(versions):
-        one(i)
-    times = []
-    for i in range(versions, versions + 20):
-        start = time.perf_counter()
-        one(i)
-        times.append(time.perf_counter() - start)
+def append_times(
+    stores: list[tuple[str, Callable[[], tuple[int, Callable[[int], Any]]]]], versions: int, count: int
+) -> dict[str, Any]:
+    """Seconds of `count` appends of each, in turns, each append a version, once all have so many."""
+    opened = {}
+    for name, begin in stores:
+        rows, one = begin()
+        for i in range(rows, versions):
+            one(i)
+        opened[name] = max(rows, versions), one
+    times: dict[str, Any] = {name: [] for name in opened}
+    for i in range(count):
+        for name, (rows, one) in opened.items():
+            start = time.perf_counter()
+            one(rows + i)
+            times[name].append(time.perf_counter() - start)
     return times

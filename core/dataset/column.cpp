@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "core/codec/cells.h"
+#include "core/simd/fetch.h"
 #include "core/threads/for_each.h"
 
 namespace cdd {
@@ -14,7 +15,7 @@ using ull = unsigned long long;  // for printf
 
 // A read of at least as many bytes is worth waking other threads for.
 constexpr std::uint64_t kParallelBytes = std::uint64_t{2} << 20;
-// Windows that are cut while the processor fetches what the next one needs.
+// Windows that are cut, or files that are let go of, while the processor fetches what the next one needs.
 constexpr std::size_t kAhead = 4;
 
 }  // namespace
@@ -37,14 +38,14 @@ Superchunks::Use Column::use(std::size_t extent) const {
   Superchunks::File& file = extents_->file(extent, *superchunks_);
   try {
     Superchunks::Use use = superchunks_->use(file);
-    if (extents_->has_seen(extent, use.opened())) return use;  // its layout is known to be the column's
+    if (extents_->has_seen(extent, use)) return use;  // its layout is known to be the column's
     const RowLayout& own = use.reader().layout();
     if (!own.is_set()) return use;
     if (own != layout_) {
       fail(ErrorCode::Corrupt, "%s has rows of %s, not of %s", file.path.c_str(), to_string(own).c_str(),
            to_string(layout_).c_str());
     }
-    extents_->see(extent, use.opened());
+    extents_->see(extent, use);
     return use;
   } catch (const Error& error) {
     blame(extent, error);
@@ -76,13 +77,13 @@ void Column::blame(std::size_t extent, const Error& error) const {
 
 // Rows before `end` of the column are there; the file may have grown since it was opened.
 void Column::need_rows(std::size_t extent, Reader& reader, std::uint64_t end) const {
-  const Extent& own = (*extents_)[extent];
-  const std::uint64_t needed = own.first + (end - extents_->begin(extent));
+  const std::uint64_t needed = extents_->first(extent) + (end - extents_->begin(extent));
   if (reader.rows() >= needed) return;
   reader.refresh();
   if (reader.rows() >= needed) return;
   fail(ErrorCode::Truncated, "column %s, superchunk %llu: %s has %llu rows, the dataset needs %llu",
-       name_.c_str(), ull{own.number}, extents_->path(extent).c_str(), ull{reader.rows()}, ull{needed});
+       name_.c_str(), ull{extents_->number(extent)}, extents_->path(extent).c_str(), ull{reader.rows()},
+       ull{needed});
 }
 
 void Column::fill(const Extent& extent, MutableBytes out) const {
@@ -101,28 +102,28 @@ void Column::read_into(RowRange range, MutableBytes out, const Cells* cells) con
   const std::uint64_t end = range.first + range.count;
   std::size_t extent = extents_->with_row(range.first);
   extents_->fetch_ahead(extent);
-  if (extents_->end(extent) < end) {
-    const bool is_large = range.count >= kParallelBytes / layout_.row_bytes() && threads() > 1;
-    if (is_large || extents_->is_far()) return read_windows({&range.first, 1}, range.count, out, cells);
-  }
+  if (end <= extents_->end(extent)) return read_part(extent, range, out, cells);
+  const bool is_large = range.count >= kParallelBytes / layout_.row_bytes() && threads() > 1;
+  if (is_large || extents_->is_far()) return read_windows({&range.first, 1}, range.count, out, cells);
   for (std::uint64_t row = range.first; row < end; ++extent) {
-    const std::uint64_t part_end = std::min(end, extents_->end(extent));
-    const auto bytes = static_cast<std::size_t>(part_end - row) * row_bytes;
-    const Extent& own = (*extents_)[extent];
-    if (own.number == 0) {
-      fill(own, out.first(bytes));
-    } else {
-      const Superchunks::Use file = use(extent);
-      need_rows(extent, file.reader(), part_end);
-      try {
-        const RowRange part{own.first + (row - extents_->begin(extent)), part_end - row};
-        file.reader().read_into(part, out.first(bytes), cells);
-      } catch (const Error& error) {
-        blame(extent, error);
-      }
-    }
+    const std::uint64_t count = std::min(end, extents_->end(extent)) - row;
+    const auto bytes = static_cast<std::size_t>(count) * row_bytes;
+    read_part(extent, {row, count}, out.first(bytes), cells);
     out = out.subspan(bytes);
-    row = part_end;
+    row += count;
+  }
+}
+
+// Rows of the column that are within one extent.
+void Column::read_part(std::size_t extent, RowRange range, MutableBytes out, const Cells* cells) const {
+  if (extents_->number(extent) == 0) return fill((*extents_)[extent], out);
+  const Superchunks::Use file = use(extent);
+  need_rows(extent, file.reader(), range.first + range.count);
+  try {
+    const std::uint64_t first = extents_->first(extent) + (range.first - extents_->begin(extent));
+    file.reader().read_into({first, range.count}, out, cells);
+  } catch (const Error& error) {
+    blame(extent, error);
   }
 }
 
@@ -132,9 +133,9 @@ void Column::ask_for_files(RowRange range) const {
   const std::uint64_t end = range.first + range.count;
   std::size_t extent = range.count > 0 ? extents_->with_row(range.first) : 0;
   for (std::uint64_t row = range.first; row < end; row = extents_->end(extent++)) {
-    if ((*extents_)[extent].number == 0) continue;
+    if (extents_->number(extent) == 0) continue;
     const Superchunks::File& file = extents_->file(extent, *superchunks_);
-    if (file.memory && file.opened.load(std::memory_order_relaxed) == nullptr) file.memory->ask({});
+    if (file.memory && file.reader.load(std::memory_order_relaxed) == nullptr) file.memory->ask({});
   }
 }
 
@@ -147,9 +148,8 @@ void Column::cut_into_pieces(RowRange range, const Cells* cells, std::byte* out,
   for (std::uint64_t row = range.first; row < end; ++extent) {
     const std::uint64_t part_end = std::min(end, extents_->end(extent));
     const auto bytes = static_cast<std::size_t>(part_end - row) * row_bytes;
-    const Extent& own = (*extents_)[extent];
-    if (own.number == 0) {
-      fill(own, {out, bytes});
+    if (extents_->number(extent) == 0) {
+      fill((*extents_)[extent], {out, bytes});
     } else {
       if (uses.empty() || uses.back().column != this || uses.back().extent != extent) {
         uses.push_back({use(extent), this, extent, pieces.size()});
@@ -157,7 +157,7 @@ void Column::cut_into_pieces(RowRange range, const Cells* cells, std::byte* out,
       Reader& reader = uses.back().file.reader();
       need_rows(extent, reader, part_end);
       try {
-        const RowRange part{own.first + (row - extents_->begin(extent)), part_end - row};
+        const RowRange part{extents_->first(extent) + (row - extents_->begin(extent)), part_end - row};
         reader.cut_into_pieces(part, cells, out, pieces);
       } catch (const Error& error) {
         blame(extent, error);
@@ -246,6 +246,10 @@ void read_columns(std::span<const ColumnWindows> columns) {
       if (&use.file.reader() == piece.reader) use.column->blame(use.extent, error);
     }
   });
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    if (i + kAhead < uses.size()) cdd::fetch_ahead(uses[i + kAhead].file.file(), 1);
+    uses[i].file.end();
+  }
 }
 
 std::uint64_t Column::rows_there() const {

@@ -62,6 +62,7 @@ class Column final : public Rows {
 
  private:
   Superchunks::Use use(std::size_t extent) const;
+  void read_part(std::size_t extent, RowRange range, MutableBytes out, const Cells* cells) const;
   void search_extent(std::size_t extent, Bytes values, Side side, std::span<std::uint64_t> places) const;
   void need_rows(std::size_t extent, Reader& reader, std::uint64_t end) const;
   void fill(const Extent& extent, MutableBytes out) const;

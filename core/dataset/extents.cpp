@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/base/first_above.h"
 #include "core/simd/fetch.h"
 
 namespace cdd {
@@ -11,10 +12,13 @@ Extents::Extents(std::span<const Extent> extents, std::string prefix, Exceptions
     : extents_(extents.begin(), extents.end()),
       prefix_(std::move(prefix)),
       exceptions_(std::move(exceptions)),
-      seen_(extents.size()) {
+      places_(extents.size()) {
   ends_.reserve(extents_.size());
   std::uint64_t end = 0;
   for (std::size_t i = 0; i < extents_.size(); ++i) {
+    places_[i].begin = end;
+    places_[i].number = extents_[i].number;
+    places_[i].first = extents_[i].first;
     const bool is_open = extents_[i].rows == Extent::kOpen;
     if (is_open && (i + 1 < extents_.size() || extents_[i].number == 0)) {
       fail(ErrorCode::Corrupt, "extent %zu of %zu has no end, only the last may have none", i,
@@ -25,6 +29,7 @@ Extents::Extents(std::span<const Extent> extents, std::string prefix, Exceptions
     } else if (!checked_add(end, extents_[i].rows, &end) || end == Extent::kOpen) {
       fail(ErrorCode::Corrupt, "extents 0 to %zu have more rows than can be counted", i);
     }
+    places_[i].end = end;
     ends_.push_back(end);
   }
   const std::size_t sealed = end == Extent::kOpen ? ends_.size() - 1 : ends_.size();
@@ -38,19 +43,9 @@ Extents::Extents(std::span<const Extent> extents, std::string prefix, Exceptions
 // Superchunks have about as many rows each, so a proportional guess is right, or near: a few short ones shift
 // it by as many.
 std::size_t Extents::with_row(std::uint64_t row) const noexcept {
-  constexpr int kNear = 4;
   const auto guess = static_cast<std::size_t>(static_cast<double>(row) * extents_in_a_row_);
-  std::size_t at = std::min(guess, ends_.size() - 1);
-  for (int looks = 0; looks < kNear; ++looks) {
-    if (row >= ends_[at]) {
-      ++at;
-    } else if (row < begin(at)) {
-      --at;
-    } else {
-      return at;
-    }
-  }
-  return static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), row) - ends_.begin());
+  if (guess < places_.size() && places_[guess].begin <= row && row < places_[guess].end) return guess;
+  return first_above(ends_, row, guess);
 }
 
 std::string Extents::path(std::size_t i) const {
@@ -63,23 +58,23 @@ Superchunks::File& Extents::find_file(std::size_t i, Superchunks& superchunks) c
   const auto found = exceptions_.find(extents_[i].number);
   Superchunks::File& file = superchunks.file(
       path(i), found == exceptions_.end() ? nullptr : found->second.memory, extents_[i].salt);
-  seen_[i].file.store(&file, std::memory_order_release);
+  places_[i].file.store(&file, std::memory_order_release);
   return file;
 }
 
-void Extents::see(std::size_t i, const Superchunks::Opened& opened) const noexcept {
-  seen_[i].number.store(opened.number, std::memory_order_relaxed);
-  seen_[i].opened.store(&opened, std::memory_order_relaxed);
-  seen_[i].storage.store(&opened.reader.storage(), std::memory_order_relaxed);
+void Extents::see(std::size_t i, const Superchunks::Use& use) const noexcept {
+  places_[i].opening.store(use.opening(), std::memory_order_relaxed);
+  places_[i].warm.store(use.reader().warm_bytes(), std::memory_order_relaxed);
+  places_[i].storage.store(&use.reader().storage(), std::memory_order_relaxed);
 }
 
 void Extents::fetch_ahead(std::size_t i) const noexcept {
   constexpr std::size_t kLine = 64;
-  const Superchunks::Opened* const opened = seen_[i].opened.load(std::memory_order_relaxed);
-  if (opened == nullptr) return;
-  cdd::fetch_ahead(seen_[i].file.load(std::memory_order_relaxed), kLine);
-  cdd::fetch_ahead(opened, Reader::kWarmBytes);
-  cdd::fetch_ahead(seen_[i].storage.load(std::memory_order_relaxed), kLine);
+  const std::byte* const warm = places_[i].warm.load(std::memory_order_relaxed);
+  if (warm == nullptr) return;
+  cdd::fetch_ahead(places_[i].file.load(std::memory_order_relaxed), kLine);
+  cdd::fetch_ahead(warm, Reader::kWarmBytes);
+  cdd::fetch_ahead(places_[i].storage.load(std::memory_order_relaxed), kLine);
 }
 
 }  // namespace cdd

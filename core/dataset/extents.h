@@ -43,8 +43,10 @@ class Extents {
 
   std::size_t count() const noexcept { return extents_.size(); }
   const Extent& operator[](std::size_t i) const noexcept { return extents_[i]; }
-  std::uint64_t begin(std::size_t i) const noexcept { return i == 0 ? 0 : ends_[i - 1]; }
-  std::uint64_t end(std::size_t i) const noexcept { return ends_[i]; }  // kOpen for an open one
+  std::uint64_t begin(std::size_t i) const noexcept { return places_[i].begin; }
+  std::uint64_t end(std::size_t i) const noexcept { return places_[i].end; }  // kOpen for an open one
+  std::uint64_t number(std::size_t i) const noexcept { return places_[i].number; }
+  std::uint64_t first(std::size_t i) const noexcept { return places_[i].first; }
   // Whether any file is far away.
   bool is_far() const noexcept { return is_far_; }
   // The extent that has row `row`, which is below the last one's end.
@@ -53,25 +55,30 @@ class Extents {
   // "<prefix>17__.cdd"
   std::string path(std::size_t i) const;
   Superchunks::File& file(std::size_t i, Superchunks& superchunks) const {
-    Superchunks::File* const known = seen_[i].file.load(std::memory_order_acquire);
+    Superchunks::File* const known = places_[i].file.load(std::memory_order_acquire);
     return known != nullptr ? *known : find_file(i, superchunks);
   }
 
-  // Whether see() was told of file i as it is open now: that is once a reader, so its number tells.
-  bool has_seen(std::size_t i, const Superchunks::Opened& opened) const noexcept {
-    return seen_[i].number.load(std::memory_order_relaxed) == opened.number;
+  // Whether see() was told of file i as it is open now.
+  bool has_seen(std::size_t i, const Superchunks::Use& use) const noexcept {
+    return places_[i].opening.load(std::memory_order_relaxed) == use.opening();
   }
-  void see(std::size_t i, const Superchunks::Opened& opened) const noexcept;
+  void see(std::size_t i, const Superchunks::Use& use) const noexcept;
   // Has the processor fetch what reading file i needs, all at once: of a thousand files that are read in
   // turns each piece is far away, and leads to the next.
   void fetch_ahead(std::size_t i) const noexcept;
 
  private:
-  // Of a file: where reading it begins. But for the first, what is there may be closed by now.
-  struct Seen {
+  // What reading rows of an extent begins with, in one line. The addresses below are of what may be closed by
+  // now, but for the file.
+  struct alignas(64) Place {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    std::uint64_t number = 0;
+    std::uint64_t first = 0;
     std::atomic<Superchunks::File*> file{nullptr};
-    std::atomic<std::uint64_t> number{0};
-    std::atomic<const Superchunks::Opened*> opened{nullptr};
+    std::atomic<std::uint64_t> opening{0};
+    std::atomic<const std::byte*> warm{nullptr};  // of the reader
     std::atomic<const Storage*> storage{nullptr};
   };
 
@@ -83,7 +90,7 @@ class Extents {
   std::string prefix_;
   Exceptions exceptions_;
   bool is_far_ = false;
-  mutable std::vector<Seen> seen_;
+  mutable std::vector<Place> places_;
 };
 
 }  // namespace cdd

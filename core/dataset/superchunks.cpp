@@ -17,7 +17,7 @@ std::string hexadecimal(const Salt& salt) {
   return text;
 }
 
-bool is_free(const std::pair<Superchunks::File*, std::unique_ptr<Superchunks::Opened>>& closing) {
+bool is_free(const std::pair<Superchunks::File*, std::unique_ptr<Reader>>& closing) {
   return closing.first->users.load(std::memory_order_seq_cst) == 0;
 }
 
@@ -25,11 +25,8 @@ std::atomic<std::uint64_t> openings{0};
 
 }  // namespace
 
-Superchunks::Opened::Opened(std::shared_ptr<Storage> storage, const ReaderOptions& options)
-    : number(openings.fetch_add(1, std::memory_order_relaxed) + 1), reader(std::move(storage), options) {}
-
 Superchunks::~Superchunks() {
-  for (File* const file : open_) delete file->opened.load(std::memory_order_relaxed);
+  for (File* const file : open_) delete file->reader.load(std::memory_order_relaxed);
 }
 
 Superchunks::File& Superchunks::file(const std::string& path, const std::shared_ptr<Storage>& memory,
@@ -49,23 +46,24 @@ Superchunks::File& Superchunks::file(const std::string& path, const std::shared_
 }
 
 // What is in memory or far away is opened before anything is held: it may take messages, and Python.
-Superchunks::Opened* Superchunks::open(File& file) {
-  std::unique_ptr<Opened> opened;
-  if (file.memory) opened = std::make_unique<Opened>(file.memory, options_.reader);
+Reader* Superchunks::open(File& file) {
+  std::unique_ptr<Reader> opened;
+  if (file.memory) opened = std::make_unique<Reader>(file.memory, options_.reader);
   const ForkGate gate;
   const std::lock_guard lock(mutex_);
-  if (Opened* const other = file.opened.load(std::memory_order_relaxed)) return other;
+  if (Reader* const other = file.reader.load(std::memory_order_relaxed)) return other;
   close_some();
   if (!opened) {
-    opened = std::make_unique<Opened>(open_for_reading(file.path, options_.mapping), options_.reader);
+    opened = std::make_unique<Reader>(open_for_reading(file.path, options_.mapping), options_.reader);
   }
-  const Salt& salt = opened->reader.header().metadata.salt;
+  const Salt& salt = opened->header().metadata.salt;
   if (salt != file.salt) {
     fail(ErrorCode::Corrupt, "%s is another file than the dataset's: its id is %s, not %s", file.path.c_str(),
          hexadecimal(salt).c_str(), hexadecimal(file.salt).c_str());
   }
   open_.push_back(&file);
-  file.opened.store(opened.get(), std::memory_order_seq_cst);
+  file.opening.store(openings.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  file.reader.store(opened.get(), std::memory_order_seq_cst);
   return opened.release();
 }
 
@@ -86,7 +84,7 @@ void Superchunks::close_some() {
 }
 
 void Superchunks::close(File& file) {
-  std::unique_ptr<Opened> opened(file.opened.exchange(nullptr, std::memory_order_seq_cst));
+  std::unique_ptr<Reader> opened(file.reader.exchange(nullptr, std::memory_order_seq_cst));
   if (file.users.load(std::memory_order_seq_cst) > 0) closing_.emplace_back(&file, std::move(opened));
 }
 

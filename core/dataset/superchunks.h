@@ -30,16 +30,11 @@ class Superchunks {
     Mapping mapping = Mapping::Preferred;
     std::size_t max_open = 1024;
   };
-  // The reader of an open file. It begins with a line: then what each read needs stands in the fewest.
-  struct alignas(64) Opened {
-    Opened(std::shared_ptr<Storage> storage, const ReaderOptions& options);
-    const std::uint64_t number;  // that no other opening has had
-    Reader reader;
-  };
   // One file, open or not. It lives as long as the Superchunks. What each read needs stands in a line of its
   // own, which no other file's users write to.
   struct alignas(64) File {
-    std::atomic<Opened*> opened{nullptr};
+    std::atomic<Reader*> reader{nullptr};   // while it is open
+    std::atomic<std::uint64_t> opening{0};  // number of the last one, which no other has had
     std::atomic<std::uint32_t> users{0};
     std::atomic<bool> is_touched{false};
     Salt salt{};  // of the file that is meant
@@ -49,20 +44,23 @@ class Superchunks {
   // A file that stays open as long as this lives.
   class Use {
    public:
-    Use(Use&& other) noexcept : file_(std::exchange(other.file_, nullptr)), opened_(other.opened_) {}
+    Use(Use&& other) noexcept : file_(std::exchange(other.file_, nullptr)), reader_(other.reader_) {}
     Use& operator=(Use&&) = delete;
-    ~Use() {
+    ~Use() { end(); }
+    void end() noexcept {
       if (file_ != nullptr) file_->users.fetch_sub(1, std::memory_order_release);
+      file_ = nullptr;
     }
-    Reader& reader() const noexcept { return opened_->reader; }
-    const Opened& opened() const noexcept { return *opened_; }
+    const File* file() const noexcept { return file_; }
+    Reader& reader() const noexcept { return *reader_; }
+    std::uint64_t opening() const noexcept { return file_->opening.load(std::memory_order_relaxed); }
 
    private:
     friend class Superchunks;
     explicit Use(File& file) noexcept : file_(&file) { file.users.fetch_add(1, std::memory_order_seq_cst); }
 
     File* file_;
-    Opened* opened_ = nullptr;
+    Reader* reader_ = nullptr;
   };
 
   explicit Superchunks(Options options) : options_(std::move(options)) {}
@@ -78,8 +76,8 @@ class Superchunks {
     // A user counts itself first and looks for the reader then; close_some() takes the reader away first and
     // counts users then. So either the user finds none, or it is counted.
     Use use(file);
-    use.opened_ = file.opened.load(std::memory_order_seq_cst);
-    if (use.opened_ == nullptr) use.opened_ = open(file);
+    use.reader_ = file.reader.load(std::memory_order_seq_cst);
+    if (use.reader_ == nullptr) use.reader_ = open(file);
     if (!file.is_touched.load(std::memory_order_relaxed)) {
       file.is_touched.store(true, std::memory_order_relaxed);
     }
@@ -92,7 +90,7 @@ class Superchunks {
   void close();
 
  private:
-  Opened* open(File& file);
+  Reader* open(File& file);
   void close(File& file);
   void close_some();
 
@@ -102,7 +100,7 @@ class Superchunks {
   std::deque<File> files_;   // close together: a thousand that are read in turns are on few pages
   std::vector<File*> open_;  // those with a reader
   std::size_t hand_ = 0;     // where the search for one to close goes on
-  std::vector<std::pair<File*, std::unique_ptr<Opened>>> closing_;  // still in use when they were closed
+  std::vector<std::pair<File*, std::unique_ptr<Reader>>> closing_;  // still in use when they were closed
 };
 
 }  // namespace cdd

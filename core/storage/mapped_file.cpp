@@ -1,9 +1,11 @@
 #include "core/storage/mapped_file.h"
 
+#include <algorithm>
 #include <cerrno>
 
 #include "core/os/file_map.h"
 #include "core/os/fork_gate.h"
+#include "core/simd/fetch.h"
 #include "core/storage/memory.h"
 
 namespace cdd {
@@ -24,6 +26,16 @@ Bytes MappedStorage::read_at(std::uint64_t offset, std::size_t n, Scratch& scrat
   const Bytes map = *current_.load(std::memory_order_acquire);
   const bool covered = offset <= map.size() && n <= map.size() - offset;
   return covered ? view_at(map, offset, n, scratch) : file_->read_at(offset, n, scratch);
+}
+
+// Processors go on by themselves from there.
+void MappedStorage::fetch_ahead(std::uint64_t offset, std::size_t n) const noexcept {
+  constexpr std::size_t kBegin = 128;
+  const Bytes map = *current_.load(std::memory_order_acquire);
+  if (offset > map.size() || n > map.size() - offset || n == 0) return;
+  const std::byte* const begin = map.data() + offset;
+  cdd::fetch_ahead(begin, std::min(n, kBegin));
+  cdd::fetch_ahead(begin + n - 1, 1);
 }
 
 // Maps again only once the file is half as long again, so that all maps together stay few.

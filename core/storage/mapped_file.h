@@ -28,6 +28,7 @@ class MappedStorage final : public Storage {
     return file_->is_cached(offset, n);
   }
   void prefetch(std::uint64_t offset, std::size_t n) const noexcept override { file_->prefetch(offset, n); }
+  void fetch_ahead(std::uint64_t offset, std::size_t n) const noexcept override;
   bool is_replaced() const override { return file_->is_replaced(); }
   std::uint64_t size() const override { return file_->size(); }
   const std::string& name() const noexcept override { return file_->name(); }

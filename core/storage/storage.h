@@ -43,6 +43,9 @@ class Storage {
   // Has the system read these bytes ahead, where it can; returns at once.
   virtual void prefetch(std::uint64_t, std::size_t) const noexcept {}
 
+  // Has the processor fetch where these bytes begin and end, if they are in memory; returns at once.
+  virtual void fetch_ahead(std::uint64_t, std::size_t) const noexcept {}
+
   // Whether each read costs a message to another machine. What will be read is asked for first, all at once.
   virtual bool is_far() const noexcept { return false; }
 

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "core/codec/cells.h"
+#include "core/simd/fetch.h"
 #include "core/store/reader.h"
 #include "core/threads/for_each.h"
 
@@ -21,6 +22,9 @@ constexpr std::uint64_t kNearBytes = std::uint64_t{32} << 10;
 constexpr std::uint64_t kStartBytes = std::uint64_t{24} << 10;
 // Tasks for each thread: enough to even out chunks that decode at different speeds.
 constexpr std::uint64_t kTasksPerThread = 8;
+
+// Chunks that are read while the processor fetches what the next one needs.
+constexpr std::size_t kAhead = 4;
 
 std::uint64_t task_count(std::uint64_t chunks, std::uint64_t raw_bytes) {
   return std::min<std::uint64_t>({chunks, raw_bytes / kTaskBytes + 1, threads() * kTasksPerThread});
@@ -95,6 +99,11 @@ void Reader::ask(RowRange range) const {
   if (!ranges.empty()) storage_->ask(ranges);
 }
 
+void Reader::fetch_ahead(std::uint64_t chunk) const {
+  const ChunkEntry entry = index_.entry(chunk);
+  storage_->fetch_ahead(entry.offset, entry.size);
+}
+
 // Pieces that are near one another are decoded together.
 void Reader::read_chunk_pieces(std::span<const Piece> pieces) const {
   const std::uint64_t near_rows = kNearBytes / layout_.row_bytes();
@@ -120,7 +129,7 @@ void Reader::read_near(const OpenChunk& open, std::span<const Piece> pieces, std
     reached = std::max(reached, piece.end());
   }
   const RowSpan all({first - open.rows.first, end - first});
-  const bool is_dear = is_compressed(open.record) || options_.verify == Verify::Full;
+  const bool is_dear = is_compressed(open.record) || verify_ == Verify::Full;
   const bool apart = starts == 1 || (!is_dear && (starts - 1) * kStartBytes < all.count * row_bytes);
   Piece from{this, cells, open.number, first, 0, nullptr};  // reaches farther than all before
   if (!apart) {
@@ -197,6 +206,13 @@ void read_sorted_pieces(std::span<const Piece> pieces, std::uint64_t raw_bytes, 
     const std::size_t begin = chunks * task / static_cast<std::size_t>(tasks);
     const std::size_t end = chunks * (task + 1) / static_cast<std::size_t>(tasks);
     for (std::size_t c = begin; c < end; ++c) {
+      if (c + 2 * kAhead < end) {
+        cdd::fetch_ahead(pieces[chunk_begin[c + 2 * kAhead]].reader->warm_bytes(), Reader::kWarmBytes);
+      }
+      if (c + kAhead < end) {
+        const Piece& ahead = pieces[chunk_begin[c + kAhead]];
+        ahead.reader->fetch_ahead(ahead.chunk);
+      }
       const Piece& first = pieces[chunk_begin[c]];
       try {
         first.reader->read_chunk_pieces(pieces.subspan(chunk_begin[c], chunk_begin[c + 1] - chunk_begin[c]));

@@ -16,8 +16,6 @@ struct VerifiedRows {};
 
 using ull = unsigned long long;  // for printf
 
-const RowLayout kUnset;
-
 // A read of at least as many bytes is worth waking other threads for.
 constexpr std::size_t kParallelBytes = std::size_t{2} << 20;
 
@@ -27,14 +25,21 @@ Place place_of(std::uint64_t chunk, std::uint64_t offset) {
 
 }  // namespace
 
+const RowLayout Reader::kUnset;
+
 Reader::Reader(std::shared_ptr<Storage> storage, const ReaderOptions& options)
-    : storage_(std::move(storage)),
+    : header_(read_header(*storage)),
+      storage_(std::move(storage)),
       is_far_(storage_->is_far()),
+      verify_once_(options.verify_once),
+      verify_(options.verify),
       file_bytes_(storage_->size()),
-      options_(options),
-      header_(read_header(*storage_)),
+      check_salt_(header_.metadata.check_salt()),
+      max_chunk_raw_bytes_(std::min(options.max_chunk_raw_bytes, header_.metadata.max_chunk_raw_bytes)),
       index_(*storage_, header_.metadata, header_.first_block) {
-  if (options_.as_of) show(*options_.as_of);
+  static_assert(sizeof(storage_) + 4 + 4 * sizeof(std::uint64_t) + sizeof(layout_) + ChunkIndex::kWarmBytes <=
+                kWarmBytes);
+  if (options.as_of) show(*options.as_of);
   if (is_far_) index_.digest(index_.chunks());  // all of it now: later look-ups would fetch within locks
   learn_fixed_bytes();
   load_layout();
@@ -84,10 +89,6 @@ void Reader::load_layout() {
   } else if (index_.durable_chunks() > 0) {
     fail_without_layout(*storage_, index_);
   }
-}
-
-const RowLayout& Reader::layout() const noexcept {
-  return layout_known_.load(std::memory_order_acquire) ? layout_ : kUnset;
 }
 
 ChunkRange Reader::chunks_of(RowRange range) const {
@@ -169,13 +170,12 @@ Bytes Reader::read_record(const ChunkEntry& entry) const {
 
 // Of a chunk, before anything is allocated for them.
 void Reader::check_rows(std::uint64_t rows) const {
-  const std::uint64_t own = header_.metadata.max_chunk_raw_bytes;
-  const std::uint64_t most = std::min(options_.max_chunk_raw_bytes, own);
-  if (rows <= most / layout().row_bytes()) return;
-  const bool is_damage = rows > own / layout().row_bytes();
+  if (rows <= max_chunk_raw_bytes_ / layout().row_bytes()) return;
+  const bool is_damage = rows > header_.metadata.max_chunk_raw_bytes / layout().row_bytes();
   fail(is_damage ? ErrorCode::Corrupt : ErrorCode::Limit,
        "%llu rows of %u bytes exceed %s limit of %llu raw bytes a chunk", ull{rows}, layout().row_bytes(),
-       is_damage ? "the file's" : "the reader's", ull{is_damage ? own : most});
+       is_damage ? "the file's" : "the reader's",
+       ull{is_damage ? header_.metadata.max_chunk_raw_bytes : max_chunk_raw_bytes_});
 }
 
 bool Reader::ends_within_file(std::uint64_t end) const {
@@ -196,7 +196,7 @@ Reader::OpenChunk Reader::open_chunk(std::uint64_t chunk) const {
     open.record = read_record(entry);
     own_record(open, entry.follows_damage);
     if (entry.follows_damage) {
-      check_record(open.record, {header_.metadata.check_salt(), chunk});
+      check_record(open.record, {check_salt_, chunk});
       Bytes payload;
       const std::uint64_t own_rows = parse_record(open.record, &payload).n_rows;
       if (own_rows > open.rows.count)
@@ -221,7 +221,7 @@ Reader::OpenChunk Reader::open_chunk(std::uint64_t chunk) const {
 void Reader::own_record(OpenChunk& open, bool at_any_cost) const {
   Scratch& own = scratch<RecordBytes>();
   open.is_owned = own.owns(open.record);
-  if (open.is_owned || (!at_any_cost && (options_.verify == Verify::None || !is_dear(open.record)))) return;
+  if (open.is_owned || (!at_any_cost && (verify_ == Verify::None || !is_dear(open.record)))) return;
   open.record = own.own(open.record);
   open.is_owned = true;
 }
@@ -238,15 +238,15 @@ Reader::OpenChunk Reader::open_chunk_with(std::uint64_t chunk, std::uint64_t row
 
 // Checked as the options say.
 void Reader::decode(const OpenChunk& chunk, RowRange range, const Cells* cells, std::byte* out) const {
-  const bool full = options_.verify_once && first_touch(chunk.number);
-  decode(chunk, range, cells, out, full ? Verify::Full : options_.verify);
+  const bool full = verify_once_ && first_touch(chunk.number);
+  decode(chunk, range, cells, out, full ? Verify::Full : verify_);
 }
 
 void Reader::decode(const OpenChunk& chunk, RowRange range, const Cells* cells, std::byte* out,
                     Verify verify) const {
   try {
     if (!chunk.is_owned && verify != Verify::None) return decode_shared(chunk, range, cells, out, verify);
-    decode_chunk_rows(layout_, chunk.record, {header_.metadata.check_salt(), chunk.number}, verify,
+    decode_chunk_rows(layout_, chunk.record, {check_salt_, chunk.number}, verify,
                       static_cast<std::uint32_t>(chunk.rows.count), range, out, cells);
   } catch (Error& error) {
     error.at(place_of(chunk.number, chunk.offset), storage_->name());
@@ -258,7 +258,7 @@ void Reader::decode(const OpenChunk& chunk, RowRange range, const Cells* cells, 
 // meanwhile is no longer what the index knows. Decoders take any bytes.
 void Reader::decode_shared(const OpenChunk& chunk, RowRange range, const Cells* cells, std::byte* out,
                            Verify verify) const {
-  const ChunkKey place{header_.metadata.check_salt(), chunk.number};
+  const ChunkKey place{check_salt_, chunk.number};
   const Verify early = verify == Verify::Stored ? Verify::None : verify;
   try {
     decode_chunk_rows(layout_, chunk.record, place, early, static_cast<std::uint32_t>(chunk.rows.count),

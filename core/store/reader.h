@@ -58,19 +58,23 @@ struct ChunkRange {
 
 class Reader final : public Rows {
  public:
-  // Of its own bytes those that each read looks at come first: as many, for who reads many files in turns.
-  static constexpr std::size_t kWarmBytes = 448;
-
   // Reads the header and the ends of the index, no chunk. Throws Corrupt, Truncated, Checksum, Unsupported,
   // Io.
   explicit Reader(std::shared_ptr<Storage> storage, const ReaderOptions& options = {});
 
   // Unset as long as nothing was appended to a store that was created without a layout.
-  const RowLayout& layout() const noexcept override;
+  const RowLayout& layout() const noexcept override {
+    return layout_known_.load(std::memory_order_acquire) ? layout_ : kUnset;
+  }
   std::uint64_t rows() const noexcept override { return layout().is_set() ? index_.rows() : 0; }
   std::uint64_t chunks() const noexcept { return layout().is_set() ? index_.chunks() : 0; }
   const Header& header() const noexcept { return header_; }
   const Storage& storage() const noexcept { return *storage_; }
+
+  // Its own bytes that each read looks at, of three cache lines: who reads many files in turns has them
+  // fetched early.
+  static constexpr std::size_t kWarmBytes = 192;
+  const std::byte* warm_bytes() const noexcept { return reinterpret_cast<const std::byte*>(&storage_); }
 
   // Rows [range.first, range.first + range.count) into `out`, which has exactly their size; with `cells` only
   // these of each row, one after the other without gaps.
@@ -87,6 +91,8 @@ class Reader final : public Rows {
   // Cuts rows that are to stand at `out` into pieces of chunks and adds these; `cells` is null or what
   // checked_cells() gave. Throws OutOfRange, and Checksum where the index does not lead to all of them.
   void cut_into_pieces(RowRange range, const Cells* cells, std::byte* out, std::vector<Piece>& pieces) const;
+  // Has the processor fetch where the record of a chunk begins and ends.
+  void fetch_ahead(std::uint64_t chunk) const;
   // Reads pieces of one chunk of this reader, in order of their first row.
   void read_chunk_pieces(std::span<const Piece> pieces) const;
 
@@ -137,6 +143,7 @@ class Reader final : public Rows {
   std::vector<Error> verify_chunks(std::uint64_t first, std::uint64_t count) const;
 
  private:
+  static const RowLayout kUnset;
   // A chunk whose record is in hand.
   struct OpenChunk {
     std::uint64_t number = 0;
@@ -173,16 +180,20 @@ class Reader final : public Rows {
   bool ends_within_file(std::uint64_t end) const;
   void learn_fixed_bytes();
 
-  // What every read needs stands together: of a thousand files that are read in turns, it is cold each time.
-  std::shared_ptr<Storage> storage_;
+  const Header header_;
+  // What every read needs stands together, from here to the first numbers of the index: of a thousand files
+  // that are read in turns, it is cold each time.
+  alignas(64) const std::shared_ptr<Storage> storage_;
   const bool is_far_;
+  const bool verify_once_;
+  const Verify verify_;
   std::atomic<bool> layout_known_{false};
   mutable std::atomic<std::uint64_t> file_bytes_;  // known so far; grows
   // Where the last chunk ends that no writer takes back. What is before may be read through a map.
   std::atomic<std::uint64_t> fixed_bytes_{0};
+  const std::uint64_t check_salt_;
+  const std::uint64_t max_chunk_raw_bytes_;  // of the options or the header, whichever is less
   RowLayout layout_;
-  ReaderOptions options_;
-  Header header_;
   ChunkIndex index_;
   mutable std::mutex refresh_mutex_;
   mutable std::mutex touched_mutex_;  // verify_once only

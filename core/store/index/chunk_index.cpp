@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <bit>
 #include <memory>
+#include <span>
 #include <vector>
 
+#include "core/base/first_above.h"
 #include "core/os/fork_gate.h"
 
 namespace cdd {
@@ -115,9 +117,7 @@ void ChunkIndex::fill_page(Page& page, std::uint64_t first, std::uint32_t count)
     if (sound) {
       row_end = slot->row_end;
       page.data_end = slot->offset + slot->size;
-      page.offset[i] = slot->offset;
-      page.size[i] = slot->size;
-      page.record_check[i] = slot->record_check;
+      page.record[i] = {slot->offset, slot->size, slot->record_check};
     }
     page.row_end[i] = row_end;
   }
@@ -129,46 +129,38 @@ ChunkEntry ChunkIndex::entry(std::uint64_t chunk) const {
   const Page& page = page_with(chunk);
   const std::size_t i = chunk % kPageEntries;
   ChunkEntry entry;
-  entry.offset = page.offset[i];
-  entry.size = page.size[i];
-  entry.record_check = page.record_check[i];
+  entry.offset = page.record[i].offset;
+  entry.size = page.record[i].size;
+  entry.record_check = page.record[i].check;
   entry.row_end = page.row_end[i];
   entry.row_begin = i == 0 ? page.row_begin : page.row_end[i - 1];
-  entry.follows_damage = i == 0 ? page.follows_damage : page.size[i - 1] == 0;
+  entry.follows_damage = i == 0 ? page.follows_damage : page.record[i - 1].size == 0;
   return entry;
 }
 
-std::uint64_t ChunkIndex::page_of_row(std::uint64_t row, std::uint64_t chunks) const {
+// Pages, as chunks, have about as many rows each, so a proportional guess is nearly always right.
+std::uint64_t ChunkIndex::chunk_of_row(std::uint64_t row) const {
+  const std::uint64_t chunks = this->chunks();
   const std::uint64_t pages = (chunks + kPageEntries - 1) / kPageEntries;
-  const auto ends_after = [&](std::uint64_t page) {
-    const std::uint64_t last = std::min(page * kPageEntries + kPageEntries, chunks) - 1;
-    return page_with(last).row_end[last % kPageEntries] > row;
-  };
-  // Chunks have about as many rows each, so a proportional guess is nearly always right.
   std::uint64_t low = 0;
   std::uint64_t high = pages - 1;
   const auto guess = static_cast<std::uint64_t>(static_cast<double>(row) / static_cast<double>(rows()) *
                                                 static_cast<double>(pages));
-  for (std::uint64_t probe = std::min(guess, high); low < high; probe = low + (high - low) / 2) {
-    if (!ends_after(probe)) {
-      low = probe + 1;
-    } else if (probe == 0 || !ends_after(probe - 1)) {
-      return probe;
+  for (std::uint64_t probe = std::min(guess, high);; probe = low + (high - low) / 2) {
+    const std::uint64_t first = probe * kPageEntries;
+    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kPageEntries, chunks - first));
+    const Page& page = page_with(first + count - 1);
+    const std::span ends(page.row_end.data(), count);
+    if (low < high && ends.back() <= row) {
+      low = std::min(probe + 1, high);
+    } else if (low < high && page.row_begin > row) {
+      high = std::max(probe - 1, low);
     } else {
-      high = probe - 1;
+      const std::uint64_t page_rows = std::max<std::uint64_t>(1, ends.back() - page.row_begin);
+      return first +
+             first_above(ends, row, static_cast<std::size_t>((row - page.row_begin) * count / page_rows));
     }
   }
-  return low;
-}
-
-std::uint64_t ChunkIndex::chunk_of_row(std::uint64_t row) const {
-  const std::uint64_t chunks = this->chunks();
-  const std::uint64_t number = page_of_row(row, chunks);
-  const std::uint64_t first = number * kPageEntries;
-  const auto count = static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(kPageEntries, chunks - first));
-  const Page& page = page_with(first + static_cast<std::uint64_t>(count) - 1);
-  const auto begin = page.row_end.begin();
-  return first + static_cast<std::uint64_t>(std::upper_bound(begin, begin + count, row) - begin);
 }
 
 bool ChunkIndex::refresh() {

@@ -31,6 +31,9 @@ struct ChunkEntry {
 
 class ChunkIndex {
  public:
+  // Of its own bytes those that each look-up in a file of some chunks needs come first: as many.
+  static constexpr std::size_t kWarmBytes = 80;
+
   ChunkIndex(const Storage& storage, const Metadata& metadata, std::uint64_t first_block);
   ~ChunkIndex();
   ChunkIndex(const ChunkIndex&) = delete;
@@ -64,16 +67,20 @@ class ChunkIndex {
   static constexpr std::size_t kFirstTablePages = 8;
   static constexpr std::size_t kTables = 35;  // each twice as long as the one before
 
-  // Column-wise, so that the search for a row touches little memory. Entries below `filled` never change.
-  struct Page {
+  struct Record {
+    std::uint64_t offset = 0;
+    std::uint32_t size = 0;
+    std::uint32_t check = 0;
+  };
+  // The ends of rows stand together, so that the search for a row touches little memory; what is known of a
+  // record is in one line. Entries below `filled` never change.
+  struct alignas(64) Page {
     std::atomic<std::uint32_t> filled{0};
+    bool follows_damage = false;  // the slot before the page is damaged
     std::uint64_t row_begin = 0;  // rows before the page
     std::uint64_t data_end = 0;   // where the record before entry `filled` ends; only for filling
-    bool follows_damage = false;  // the slot before the page is damaged
     std::array<std::uint64_t, kPageEntries> row_end{};
-    std::array<std::uint64_t, kPageEntries> offset{};
-    std::array<std::uint32_t, kPageEntries> size{};
-    std::array<std::uint32_t, kPageEntries> record_check{};
+    std::array<Record, kPageEntries> record{};
   };
   using Table = std::atomic<Page*>;
   struct TablePlace {
@@ -88,7 +95,6 @@ class ChunkIndex {
   const Page* known_page(std::uint64_t page) const noexcept;
   void fill_page(Page& page, std::uint64_t first, std::uint32_t count) const;
   void look_behind_damage(CommittedEnd& end);
-  std::uint64_t page_of_row(std::uint64_t row, std::uint64_t chunks) const;
 
   std::atomic<std::uint64_t> chunks_{0};
   std::atomic<std::uint64_t> rows_{0};
