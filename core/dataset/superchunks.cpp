@@ -37,7 +37,7 @@ Superchunks::File& Superchunks::file(const std::string& path, const std::shared_
   const std::lock_guard lock(mutex_);
   const auto found = by_name_.find(key);
   if (found != by_name_.end()) return *found->second;
-  File& made = files_.emplace_back();
+  File& made = *files_.emplace_back(std::make_unique<File>());
   made.path = path;
   made.memory = memory;
   made.salt = salt;

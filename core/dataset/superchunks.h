@@ -8,7 +8,6 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -16,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/os/shared_pages.h"
 #include "core/storage/mapped_file.h"
 #include "core/store/reader.h"
 
@@ -32,7 +32,7 @@ class Superchunks {
   };
   // One file, open or not. It lives as long as the Superchunks. What each read needs stands in a line of its
   // own, which no other file's users write to.
-  struct alignas(64) File {
+  struct alignas(64) File : InSharedPages {
     std::atomic<Reader*> reader{nullptr};   // while it is open
     std::atomic<std::uint64_t> opening{0};  // number of the last one, which no other has had
     std::atomic<std::uint32_t> users{0};
@@ -97,7 +97,7 @@ class Superchunks {
   const Options options_;
   mutable std::mutex mutex_;  // guards all below, and the opening of files
   std::unordered_map<std::string, File*> by_name_;
-  std::deque<File> files_;   // close together: a thousand that are read in turns are on few pages
+  std::vector<std::unique_ptr<File>> files_;
   std::vector<File*> open_;  // those with a reader
   std::size_t hand_ = 0;     // where the search for one to close goes on
   std::vector<std::pair<File*, std::unique_ptr<Reader>>> closing_;  // still in use when they were closed

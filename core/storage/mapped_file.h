@@ -9,11 +9,12 @@
 #include <mutex>
 #include <string>
 
+#include "core/os/shared_pages.h"
 #include "core/storage/file.h"
 
 namespace cdd {
 
-class MappedStorage final : public Storage {
+class MappedStorage final : public Storage, public InSharedPages {
  public:
   // Throws as FileStorage::open, and Error{Io} where the file cannot be mapped.
   static std::unique_ptr<MappedStorage> open(const std::string& path);

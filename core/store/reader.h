@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/codec/chunk_codec.h"
+#include "core/os/shared_pages.h"
 #include "core/storage/storage.h"
 #include "core/store/first_items.h"
 #include "core/store/header.h"
@@ -56,7 +57,7 @@ struct ChunkRange {
   std::uint64_t end = 0;
 };
 
-class Reader final : public Rows {
+class Reader final : public Rows, public InSharedPages {
  public:
   // Reads the header and the ends of the index, no chunk. Throws Corrupt, Truncated, Checksum, Unsupported,
   // Io.

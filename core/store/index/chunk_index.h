@@ -11,6 +11,7 @@
 #include <mutex>
 
 #include "core/base/hash.h"
+#include "core/os/shared_pages.h"
 #include "core/store/index/block_walk.h"
 
 namespace cdd {
@@ -74,7 +75,7 @@ class ChunkIndex {
   };
   // The ends of rows stand together, so that the search for a row touches little memory; what is known of a
   // record is in one line. Entries below `filled` never change.
-  struct alignas(64) Page {
+  struct alignas(64) Page : InSharedPages {
     std::atomic<std::uint32_t> filled{0};
     bool follows_damage = false;  // the slot before the page is damaged
     std::uint64_t row_begin = 0;  // rows before the page
