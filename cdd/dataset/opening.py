@@ -97,8 +97,9 @@ def open(place: Any, mode: str = "r", **options: Any) -> Dataset | DatasetWriter
         durability="batch"  as of cdd.open
         attrs=None          attributes of the dataset, to be set
 
-    Raises FileNotFoundError where there is no dataset, FormatError for one that is damaged, UnsupportedError
-    for one of a newer version, VersionNotFoundError and VersionExpiredError for as_of=.
+    Raises FileNotFoundError where there is no dataset, FileExistsError where a writer's folder holds other
+    files, or those of a dataset that lost meta/dataset.json, FormatError for one that is damaged,
+    UnsupportedError for one of a newer version, VersionNotFoundError and VersionExpiredError for as_of=.
     """
     allowed = {"r": _READING, "w": _WRITING, "x": _WRITING, "a": _WRITING}
     if mode not in allowed:
@@ -114,7 +115,7 @@ def open(place: Any, mode: str = "r", **options: Any) -> Dataset | DatasetWriter
     if mode == "x" and is_there:
         raise FileExistsError(17, "there is a dataset already", directory.name)
     if mode == "w" or not is_there:
-        clear(directory)
+        clear(directory, replaces=mode == "w")
         create(directory)
     return DatasetWriter(directory, checked)
 

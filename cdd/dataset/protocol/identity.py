@@ -14,6 +14,7 @@ from cdd.dataset.protocol.manifest import canonical, parse_checked
 from cdd.manifests import Field
 
 DATASET = "meta/dataset.json"
+_REMOVED = "meta/removed"  # is there while a dataset is being removed, to be replaced
 _FILES = "meta/files.lock"  # stays there
 _FORMAT = "cdd-dataset"
 _VERSION = 1
@@ -61,26 +62,43 @@ def read_id(directory: Directory, writes: bool) -> str:
 
 def check_clear(directory: Directory) -> None:
     """Raises what clear() raises, and removes nothing."""
-    names = set(directory.list(""))
-    strange = sorted(names - {"meta", "data"})
-    if strange and directory.size(DATASET) is None:
-        raise FileExistsError(
-            17,
-            f"the folder holds {strange[0]!r}, and no dataset: write one into a folder of its own",
-            directory.name,
-        )
+    if directory.size(DATASET) is None and directory.size(_REMOVED) is None:
+        found = _first_file(directory, "")
+        if found is not None:
+            raise FileExistsError(
+                17,
+                f"the folder holds {found!r}, and no {DATASET}: write a dataset into a folder of its own; where "
+                "this is one that lost that file, put it back",
+                directory.name,
+            )
     for owner in directory.list("meta/writers"):
         if directory.is_locked(owner_path(owner)):
             raise BlockingIOError(11, "a writer has the dataset open", directory.name)
 
 
-def clear(directory: Directory) -> None:
-    """Removes what is there of a dataset; nothing else, and nothing while a writer has it open. Raises
-    FileExistsError for a folder that holds other things, and BlockingIOError."""
+def clear(directory: Directory, replaces: bool) -> None:
+    """Removes the dataset that is there, if it is to be replaced, or the rest of one whose removal a killed
+    process began; nothing else, and nothing while a writer has it open. Raises FileExistsError for a folder
+    that holds other things, and BlockingIOError."""
     check_clear(directory)
+    is_there = directory.size(DATASET) is not None
+    if not (replaces if is_there else directory.size(_REMOVED) is not None):
+        return
+    directory.put(_REMOVED, b"")
     directory.delete(DATASET)  # from now on there is none
     for folder in ("meta", "data"):
         _remove(directory, folder)
+    directory.delete(_REMOVED)
+    directory.remove_folder("meta")
+
+
+def _first_file(directory: Directory, folder: str) -> str | None:
+    for name in sorted(directory.list(folder)):
+        path = f"{folder}/{name}" if folder else name
+        found = _first_file(directory, path) if directory.is_folder(path) else path
+        if found is not None:
+            return found
+    return None
 
 
 def _remove(directory: Directory, folder: str) -> None:
@@ -88,9 +106,10 @@ def _remove(directory: Directory, folder: str) -> None:
         path = f"{folder}/{name}"
         if directory.is_folder(path):
             _remove(directory, path)
-        else:
+        elif path != _REMOVED:
             directory.delete(path)
-    directory.remove_folder(folder)
+    if not directory.list(folder):
+        directory.remove_folder(folder)
 
 
 class Owner:
