@@ -42,7 +42,7 @@ def test_a_dataset_without_its_first_file_is_kept(tmp_path: Path, mode: Any, los
 def test_folders_of_others_are_kept(tmp_path: Path, mode: Any) -> None:
     (tmp_path / "data/2026").mkdir(parents=True)
     (tmp_path / "data/2026/trades.csv").write_text("1,2\n")
-    with pytest.raises(FileExistsError, match="holds 'data/2026/trades.csv'"):
+    with pytest.raises(FileExistsError, match=r"holds 'data/2026/trades\.csv'"):
         cdd.dataset.open(tmp_path, mode)
     assert files_below(tmp_path) == {"data/2026/trades.csv": b"1,2\n"}
 

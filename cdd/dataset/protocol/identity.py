@@ -67,8 +67,8 @@ def check_clear(directory: Directory) -> None:
         if found is not None:
             raise FileExistsError(
                 17,
-                f"the folder holds {found!r}, and no {DATASET}: write a dataset into a folder of its own; where "
-                "this is one that lost that file, put it back",
+                f"the folder holds {found!r}, and no {DATASET}: write a dataset into a folder of its own; "
+                "where this is one that lost that file, put it back",
                 directory.name,
             )
     for owner in directory.list("meta/writers"):
