@@ -138,14 +138,15 @@ ChunkEntry ChunkIndex::entry(std::uint64_t chunk) const {
   return entry;
 }
 
-// Pages, as chunks, have about as many rows each, so a proportional guess is nearly always right.
+// Chunks have about as many rows each, so a proportional guess of the chunk has the right page, all but
+// always.
 std::uint64_t ChunkIndex::chunk_of_row(std::uint64_t row) const {
   const std::uint64_t chunks = this->chunks();
-  const std::uint64_t pages = (chunks + kPageEntries - 1) / kPageEntries;
   std::uint64_t low = 0;
-  std::uint64_t high = pages - 1;
+  std::uint64_t high = (chunks - 1) / kPageEntries;
   const auto guess = static_cast<std::uint64_t>(static_cast<double>(row) / static_cast<double>(rows()) *
-                                                static_cast<double>(pages));
+                                                static_cast<double>(chunks)) /
+                     kPageEntries;
   for (std::uint64_t probe = std::min(guess, high);; probe = low + (high - low) / 2) {
     const std::uint64_t first = probe * kPageEntries;
     const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kPageEntries, chunks - first));
