@@ -50,7 +50,8 @@ Blocks cut(std::size_t bytes, const Options& options, bool has_long_streams = fa
     const std::size_t count = std::max<std::size_t>(bytes / least, 1);
     most = ((bytes + count - 1) / count + unit - 1) / unit * unit;
   } else {
-    const std::size_t stream = has_long_streams ? kLongStreamBytes : kShortStreamBytes;
+    const bool is_long = has_long_streams || options.level > 1;
+    const std::size_t stream = is_long ? kLongStreamBytes : kShortStreamBytes;
     most = options.level >= kSlowLevel
                ? kSlowBlockBytes
                : std::clamp(stream * options.item_bytes, 2 * kShortStreamBytes, kBlockBytes);
