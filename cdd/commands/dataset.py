@@ -2,7 +2,10 @@
 
 import argparse
 import sys
+import warnings
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -33,12 +36,22 @@ def add(commands: Commands) -> None:
     prune.add_argument("--orphans", action="store_true", help="of a dataset also what killed writers left")
 
 
-def _versions(options: argparse.Namespace) -> int:
+def opened(path: str, tell: bool = True, **options: Any) -> Any:
+    """The dataset; what opening it warns of is told as a line, or is left to a report."""
     from cdd import dataset
 
-    with dataset.open(options.file) as opened:
-        names = {number: name for name, number in opened.tags.items()}
-        for version in opened.versions(options.last):
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", RuntimeWarning)
+        found = dataset.open(path, **options)
+    for warning in told if tell else ():
+        print(f"{path}: {warning.message}", file=sys.stderr)
+    return found
+
+
+def _versions(options: argparse.Namespace) -> int:
+    with opened(options.file, columns=()) as ds:
+        names = {number: name for name, number in ds.tags.items()}
+        for version in ds.versions(options.last):
             rows = ", ".join(f"{name or 'rows'} {count:,}" for name, count in version.rows.items())
             time = np.datetime_as_string(version.time, unit="s")
             line = f"{version.number:>8}  {time}  {version.op:<8} {rows}"
@@ -55,15 +68,19 @@ def _tag(options: argparse.Namespace) -> int:
         print(f"{options.file}: {options.name} is no name any more")
     else:
         dataset.tag(options.file, options.name, options.version)
-        print(f"{options.file}: {options.name} is version {dataset.open(options.file).tags[options.name]}")
+        print(
+            f"{options.file}: {options.name} is version {opened(options.file, columns=()).tags[options.name]}"
+        )
     return 0
 
 
 def _expire(options: argparse.Namespace) -> int:
     from cdd import dataset
 
+    if options.keep is None and options.older_than is None:
+        raise ValueError("expire takes --keep, --older-than, or both")
     dataset.expire(options.file, options.keep, options.older_than)
-    print(f"{options.file}: {len(dataset.open(options.file).versions(None)):,} versions are kept")
+    print(f"{options.file}: {len(opened(options.file, columns=()).versions(None)):,} versions are kept")
     return 0
 
 
@@ -79,48 +96,46 @@ def _prune(options: argparse.Namespace) -> int:
     return 0
 
 
-def show(path: str) -> bool:
+def show(path: str, options: argparse.Namespace) -> bool:
     """What info says of a dataset."""
-    from cdd import dataset
-
-    with dataset.open(path) as opened:
-        version = opened.version
+    with opened(path, allow=options.allow) as ds:
+        version = ds.version
         print(path)
         time = np.datetime_as_string(version.time, unit="s")
         print(f"  {'version':<10}{version.number:,}, {version.op}, {time}")
-        for name, number in opened.tags.items():
+        for name, number in ds.tags.items():
             print(f"  {'tag':<10}{name}: version {number:,}")
-        for name in opened.tables:
-            table = opened[name] if name else opened
+        for name in ds.tables:
+            table = ds[name] if name else ds
             clock = f", clock {table.clock}" if table.clock else ""
             print(f"  {'table':<10}{name or '(its own)'}: {len(table):,} rows{clock}")
             for key in table.columns:
                 column = table[key]
                 stored = column.stored_bytes
                 ratio = f", ratio {column.nbytes / stored:.3f}" if stored else ""
-                files = f"{column.superchunks:,} superchunks, {bytes_text(stored)}{ratio}"
-                print(f"    {key}: {column.shape} {column.dtype}, {files}")
+                count = f"{column.superchunks:,} superchunk{'s' * (column.superchunks != 1)}"
+                print(f"    {key}: {column.shape} {column.dtype}, {count}, {bytes_text(stored)}{ratio}")
                 small = column.fragments
                 if small > 64 and small * (1 << 20) > stored:
                     print(f"    {key}: {small:,} pieces: python -m cdd compact joins them")
-        print(f"  {'id':<10}{opened.id}")
+        print(f"  {'id':<10}{ds.id}")
     return True
 
 
 def verify_one(path: str, options: argparse.Namespace) -> bool:
     """verify of a dataset: every superchunk of the newest version."""
-    from cdd import dataset
 
     def progress(done: int, columns: int) -> None:
         if sys.stderr.isatty() and not options.quiet:
             end = "\r" if done < columns else "\r\033[K"
             print(f"{path}: {done:,} of {columns:,} columns", end=end, file=sys.stderr, flush=True)
 
-    with dataset.open(path, max_chunk_bytes=options.max_chunk_bytes) as opened:
-        report = opened.verify(progress=progress)
-    if not report.ok or not options.quiet:
-        print(report)
-    return report.ok
+    with opened(path, tell=False, allow=options.allow, max_chunk_bytes=options.max_chunk_bytes) as ds:
+        report = ds.verify(progress=progress)
+    told = [column for column in report.columns if not column.ok or not options.quiet]
+    if told:
+        print(replace(report, columns=tuple(told)))
+    return bool(report.ok)
 
 
 def compact(path: str, options: argparse.Namespace) -> int:
@@ -129,9 +144,9 @@ def compact(path: str, options: argparse.Namespace) -> int:
 
     if options.output is not None:
         raise ValueError("a dataset is compacted in place, as a new version: --output is for files")
-    with dataset.transaction(path, "compact") as t:
+    with dataset.transaction(path, "compact", allow=options.allow) as t:
         files = t.compact()
-    print(f"{path}: {files:,} files written, which take the place of smaller ones")
+    print(f"{path}: {files:,} file{'s' * (files != 1)} written, in place of smaller ones")
     return 0
 
 
@@ -141,6 +156,6 @@ def repair(path: str, options: argparse.Namespace) -> int:
 
     if options.output is not None:
         raise ValueError("a dataset is mended in place, as a new version: --output is for files")
-    report = dataset.repair(path)
+    report = dataset.repair(path, allow=options.allow)
     print(report)
-    return 1 if report.lost else 0
+    return 1 if report.lost or report.lost_texts else 0

@@ -20,7 +20,7 @@ def show(path: str, options: argparse.Namespace, codecs: Callable[[Reader], Any]
     if tiles.is_tiles(path):
         told = _of_tiles(path)
     elif dataset.is_dataset(path):
-        told = _of_dataset(path)
+        told = _of_dataset(path, options)
     elif logical.is_logical(path):
         told = {"kind": "logical", "arrays": [_of_array(one) for one in logical._arrays(path, options)]}
     else:
@@ -62,10 +62,8 @@ def _of_store(path: str, codecs: Callable[[Reader], Any]) -> dict[str, Any]:
         }
 
 
-def _of_dataset(path: str) -> dict[str, Any]:
-    from cdd import dataset as datasets
-
-    with datasets.open(path) as opened:
+def _of_dataset(path: str, options: argparse.Namespace) -> dict[str, Any]:
+    with dataset.opened(path, allow=options.allow) as opened:
         tables = {}
         for name in opened.tables:
             table = opened[name] if name else opened

@@ -39,7 +39,7 @@ def _show(path: str, options: argparse.Namespace) -> bool:
     if tiles.is_tiles(path):
         return tiles.show(path)
     if dataset.is_dataset(path):
-        return dataset.show(path)
+        return dataset.show(path, options)
     if logical.is_logical(path):
         return logical.show(path, options)
     with Reader(path, mmap=False) as reader:

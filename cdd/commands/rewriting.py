@@ -29,6 +29,14 @@ def add(commands: Commands) -> None:
     for single in (repair, truncate, compact):
         single.add_argument("file", metavar="FILE")
         single.add_argument("--overwrite", action="store_true", help="replace OUT when it exists")
+    for mended in (repair, compact):
+        mended.add_argument(
+            "--allow",
+            action="append",
+            default=[],
+            metavar="FOLDER",
+            help="of a dataset: also files that were attached below this folder; may be given again",
+        )
     for in_place in (truncate, compact):
         in_place.add_argument("--output", "-o", metavar="OUT", help="write to OUT, leave FILE alone")
     repair.add_argument(

@@ -48,6 +48,7 @@ class Draft:
         self.allow = tuple(Path(folder).resolve() for folder in allow)
         self.writer = DatasetWriter(directory, Options(clock=None))
         self.session = self.writer._session
+        self.session.allow = self.allow
         self.base = self.writer._state
         self.state = self.base.copy()
         self.ops: list[ops.Op] = []

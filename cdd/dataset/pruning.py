@@ -45,7 +45,7 @@ class PruneReport:
 
     def __str__(self) -> str:
         gone = f"{len(self.deleted):,} files of {self.bytes:,} bytes deleted"
-        return f"{self.path}: {gone}, {self.kept:,} are needed"
+        return f"{self.path}: {gone}, {self.kept:,} others are still needed"
 
 
 def expire(place: Any, keep: int | None = None, older_than: Any = None, message: str = "") -> Version:

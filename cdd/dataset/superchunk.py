@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from cdd import _cdd
+from cdd.dataset.home import allowed_path
 from cdd.dataset.protocol import extents as ex
 from cdd.dataset.protocol.directory import Directory
 from cdd.dataset.protocol.session import Session
@@ -111,24 +112,31 @@ def prefix_of(directory: Directory, folder: str) -> str:
     return str(directory.store(f"{folder}/__")) if directory.is_local else f"{directory.name}/{folder}/__"
 
 
-def core_of(session: Session, table: str, name: str, column: ColumnState, rows: int) -> _cdd.Column:
-    """The column's rows, without the face of an array."""
+def core_of(
+    session: Session, table: str, name: str, column: ColumnState, rows: int, start: int = 0
+) -> _cdd.Column:
+    """The column's rows from `start` on, without the face of an array. Raises DatasetError where they lie
+    elsewhere, and not where the session allows."""
     directory = session.directory
-    places: dict[int, Any] = dict(column.elsewhere)
+    full = path_of(table, name)
+    numbers = ex.numbers(ex.cut(column.extents, start, rows))
+    places: dict[int, Any] = {
+        number: allowed_path(full, column.elsewhere[number], session.allow, number)
+        for number in numbers & column.elsewhere.keys()
+    }
     if not directory.is_local:
-        for number in ex.numbers(column.extents) - column.elsewhere.keys():
+        for number in numbers - places.keys():
             path = superchunk_path(table, name, column, number)
             try:
                 places[number] = directory.store(path)
             except FileNotFoundError:
-                full = path_of(table, name)
                 raise _cdd.FormatError(
                     f"column {full}, superchunk {number}: {directory.name}/{path} is missing"
                 ) from None
     files = _cdd.Superchunks({"mmap": False}, 64)
     layout = code_of(column.dtype), column.row_shape
     core = _cdd.Column(layout, prefix_of(directory, folder_of(table, name, column)), files)
-    core.set(np.ascontiguousarray(column.extents), places, rows, path_of(table, name))
+    core.set(np.ascontiguousarray(column.extents), places, rows, full)
     return core
 
 
@@ -142,7 +150,7 @@ def read_rows(
     stop: int | None = None,
 ) -> Array:
     """Rows [start, stop) of the first `rows` of a column."""
-    core = core_of(session, table, name, column, rows)
+    core = core_of(session, table, name, column, rows, start)
     try:
         last = rows if stop is None else stop
         out = np.empty((last - start, *column.row_shape), buffer_dtype(column.dtype))

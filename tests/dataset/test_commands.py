@@ -48,6 +48,8 @@ def test_looking(path: Path) -> None:
     status, text = cdd("verify", path)
     assert status == 1
     assert "price: superchunk 2, data/price/__2__.cdd: it is missing" in text
+    status, quiet = cdd("verify", "-q", path)
+    assert (status, quiet.splitlines()) == (1, [line for line in text.splitlines() if "missing" in line])
 
 
 def test_tag_expire_prune_compact(path: Path) -> None:
@@ -56,7 +58,7 @@ def test_tag_expire_prune_compact(path: Path) -> None:
     assert (status, text) == (0, f"{path}: 3 versions are kept\n")
     status, text = cdd("compact", path)
     assert status == 0
-    assert "files written" in text
+    assert "written, in place of smaller ones" in text
     assert datasets.open(path)["price"].fragments < 7
     status, text = cdd("prune", path, "--orphans")
     assert status == 0

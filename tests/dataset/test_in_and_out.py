@@ -7,6 +7,7 @@ import pytest
 
 import cdd
 import cdd.dataset as datasets
+from tests.dataset.test_commands import cdd as command
 
 
 def test_single_files_are_adopted(tmp_path: Path) -> None:
@@ -148,3 +149,22 @@ def test_attached_files_are_read_in_any_place(tmp_path: Path, is_local: bool) ->
     ds = datasets.open(place, allow=[tmp_path])
     assert np.array_equal(ds["x"][:], np.arange(9) * 2)
     assert ds.verify().ok
+    with datasets.open(place, "a", tail_bytes=1, superchunk_bytes=1 << 20) as w:  # which are not rewritten
+        for at in range(9, 12):
+            w.append(time=[at], x=[at * 2])
+            w.flush()
+    with datasets.transaction(place, allow=[tmp_path / "far"]) as t:
+        t["x"][4] = -1
+    for work in (lambda t: t["x"][3], lambda t: t.compact(), lambda t: t.compact(profile="dense")):
+        with datasets.transaction(place) as t, pytest.raises(datasets.DatasetError, match=r"'x'.*allow="):
+            work(t)
+    ds = datasets.open(place, allow=[tmp_path])
+    assert np.array_equal(ds["x"][:], [0, 2, 4, 6, -1, *range(10, 24, 2)])
+    if is_local:
+        for name in ("info", "verify", "repair", "compact"):
+            assert command(name, place)[0] == 1
+            assert command(name, place, "--allow", tmp_path)[0] == 0
+        assert command("versions", place)[0] == command("tag", place, "now")[0] == 0
+        assert command("expire", place, "--keep", 1)[0] == command("prune", place)[0] == 0
+        assert "takes --keep, --older-than, or both" in command("expire", place)[1]
+    assert datasets.open(place, allow=[tmp_path]).verify().ok

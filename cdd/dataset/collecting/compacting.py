@@ -95,7 +95,7 @@ def write_run(
 ) -> tuple[ops.Compact, str]:
     """Rows [start, stop) in a new superchunk: the operation that puts it in place, and its path."""
     sealed = ex.cut(column.extents, 0, stop)
-    core = core_of(session, table, name, column.with_extents(sealed), stop)
+    core = core_of(session, table, name, column.with_extents(sealed), stop, start)
     new = new_superchunk(session, dataset_id, table, name, column, durability="flush", least=least, **options)
     items: tuple[int, int] | None = None
     try:
@@ -193,7 +193,11 @@ class Compactor:
         sizes = stored_bytes(writer._session, table, name, column, extents)
         ends = [0, *ex.ends(extents).tolist()]
         least = bisect_left(ends, _period_start(state.table(table), writer._options.roll_seconds))
-        first, last = doubling_run(sizes, writer._options.superchunk_bytes, min(least, len(extents) - 1))
+        far = [i for i, extent in enumerate(extents) if int(extent[ex.NUMBER]) in column.elsewhere]
+        if far and far[-1] == len(extents) - 1:
+            return  # what was attached stays where it is
+        least = max(min(least, len(extents) - 1), far[-1] + 1 if far else 0)
+        first, last = doubling_run(sizes, writer._options.superchunk_bytes, least)
         if last - first == 1 and not ex.is_open(column.extents):
             return  # nothing to join; of tails one alone is rewritten in longer chunks
         is_clock = state.table(table).clock == name

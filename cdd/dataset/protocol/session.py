@@ -8,6 +8,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from cdd import _cdd, arguments
@@ -29,6 +30,7 @@ class Session:
     def __init__(self, directory: Directory, owner: Owner | None = None) -> None:
         self.directory = directory
         self.owner = owner or Owner(directory)
+        self.allow: tuple[Path, ...] = ()  # folders below which superchunks may lie that are elsewhere
         self.log = logs.Log(directory)
         self._names = itertools.count(1)
         self._known_durable = -1  # the version that this session committed last, and knows to be durable
