@@ -11,6 +11,7 @@ from cdd.threads import threads
 from cdd.tiles.options import CODECS, TileOptions, check_names, for_core, resumable, shape_of
 from cdd.tiles.pyramid import read_group
 from cdd.tiles.reader import TileReader
+from cdd.tiles.replacing import check_replaceable
 from cdd.tiles.writer import TileWriter
 
 __all__ = ["CODECS", "aopen", "bytes_needed", "open"]
@@ -31,7 +32,8 @@ def open(path: Any, mode: str = "r", **options: Any) -> TileReader | TileWriter:
         "r"  reads (the default); returns a TileReader. Also arrays that others wrote, sharded or not, with
              the codecs blosc (zstd, lz4), zstd or none, with crc32c or without. scale=1: of a pyramid, the
              array half as large, and so on
-        "w"  writes a new array and removes what is there, if it is an array; returns a TileWriter
+        "w"  writes a new array and removes what is there, if it is an array, or a pyramid of them, and
+             nothing else; returns a TileWriter
         "x"  writes a new array, FileExistsError when something is there
         "a"  goes on with an array that was closed, or left by a writer that was killed: after its last
              readable frame at least. FileNotFoundError where there is none
@@ -70,17 +72,21 @@ def open(path: Any, mode: str = "r", **options: Any) -> TileReader | TileWriter:
     A reader sees frames once their layer of tiles (tile_shape[0] frames) is stored, at most a second after
     that while more come, or after flush().
 
-    Raises ValueError or TypeError for wrong options, with the numbers; BlockingIOError when another writer
-    has the array; OSError from the system; FormatError, ChecksumError, TruncatedError, UnsupportedError for
-    what is no array, is damaged, or uses what cdd does not know.
+    Raises ValueError or TypeError for wrong options, with the numbers; FileExistsError for what "w" and "x"
+    do not replace; BlockingIOError when another writer has the array; OSError from the system; FormatError,
+    ChecksumError, TruncatedError, UnsupportedError for what is no array, is damaged, or uses what cdd does
+    not know.
     """
     check_mode(mode, "rwxa")
     if mode == "r":
         check_names(options, ("scale",), mode)
         return TileReader(path, **options)
-    if mode != "a":
-        return TileWriter(path, mode, for_core(options))
-    return _resumed(os.fspath(path), options)
+    if mode == "a":
+        return _resumed(os.fspath(path), options)
+    prepared = for_core(options)
+    if mode == "w":
+        check_replaceable(os.fspath(path))
+    return TileWriter(path, mode, prepared)
 
 
 def _resumed(path: str, options: dict[str, Any]) -> TileWriter:

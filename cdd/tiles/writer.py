@@ -2,6 +2,7 @@
 
 import json
 import os
+import warnings
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -104,9 +105,10 @@ class TileWriter(AwaitedTileWriter):
     def write(self, data: Any) -> memoryview:
         """Takes what fits now of any bytes, half an item too, and returns a view of what did not fit.
 
-        It never waits for the disk or the codec. An empty view: all was taken. Bytes beyond a bounded shape
-        are never taken. What failed in the background is raised by the next call of any method: OSError where
-        the disk failed. Items are little-endian, in row-major order.
+        It never waits for the disk or the codec. An empty view: all was taken. Nothing is taken while another
+        thread is in the writer. Bytes beyond a bounded shape are never taken, and given once more they are a
+        ValueError. What failed in the background is raised by the next call of any method: OSError where the
+        disk failed, which later calls try again. Items are little-endian, in row-major order.
         """
         try:
             view = memoryview(data)
@@ -176,6 +178,17 @@ class TileWriter(AwaitedTileWriter):
         except Exception:
             if error is None:
                 raise
+
+    def __del__(self) -> None:
+        core = getattr(self, "_core", None)  # __init__ may have failed
+        if core is None or core.closed:
+            return
+        try:
+            warnings.warn(
+                f"unclosed <cdd.tiles.TileWriter {self._path!r}>", ResourceWarning, stacklevel=2, source=self
+            )
+        finally:
+            core.close()
 
     def __repr__(self) -> str:
         if self.closed:

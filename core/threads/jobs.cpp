@@ -59,6 +59,14 @@ bool JobQueue::remove(Job& job) noexcept {
   return false;
 }
 
+Job* JobQueue::earliest() const noexcept {
+  Job* found = first_;
+  for (Job* at = first_; at != nullptr; at = at->next_) {
+    if (at->due_ < found->due_) found = at;
+  }
+  return found;
+}
+
 // Without a lock, since a fork could leave that locked in the child.
 Jobs& Jobs::shared() {
   static std::atomic<OfProcess*> current{nullptr};
@@ -72,20 +80,49 @@ Jobs& Jobs::shared() {
   return found->jobs;
 }
 
+// False: it waits for another job of its strand.
+bool Jobs::make_ready(Job& job) noexcept {
+  Strand* const strand = job.strand_;
+  if (strand != nullptr && std::exchange(strand->busy_, true)) {
+    strand->waiting_.push(job);
+    return false;
+  }
+  ready_.push(job);
+  ++n_ready_;
+  return true;
+}
+
 void Jobs::enqueue(Job& job, Strand* strand) noexcept {
   std::unique_lock lock(mutex_);
   job.strand_ = strand;
   job.waits_ = true;
-  if (strand != nullptr && std::exchange(strand->busy_, true)) {
-    strand->waiting_.push(job);
-    return;
-  }
-  ready_.push(job);
-  if (++n_ready_ <= idle_ || start_thread()) {
+  if (!make_ready(job)) return;
+  if (n_ready_ <= idle_ || start_thread()) {
     lock.unlock();
     job_waits_.notify_one();
   } else if (threads_ == 0) {
     run_next(lock);  // no thread is to be had
+  }
+}
+
+void Jobs::submit_later(Job& job, Strand& strand, std::chrono::steady_clock::time_point when) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    job.strand_ = &strand;
+    job.waits_ = true;
+    job.due_ = when;
+    later_.push(job);
+    if (threads_ == 0) start_thread();
+  }
+  job_waits_.notify_one();  // who waits for nothing in particular
+}
+
+// One that is idle takes the first; there may be more.
+void Jobs::make_due_ready() noexcept {
+  const auto now = std::chrono::steady_clock::now();
+  for (Job* job = later_.earliest(); job != nullptr && job->due_ <= now; job = later_.earliest()) {
+    later_.remove(*job);
+    if (make_ready(*job) && n_ready_ > 1) job_waits_.notify_one();
   }
 }
 
@@ -105,8 +142,17 @@ void Jobs::work() noexcept {
   std::unique_lock lock(mutex_);
   for (;;) {
     ++idle_;
-    job_waits_.wait(lock, [&] { return !ready_.is_empty(); });
+    for (;;) {
+      if (!later_.is_empty()) make_due_ready();
+      if (!ready_.is_empty()) break;
+      if (const Job* const next = later_.earliest(); next != nullptr) {
+        job_waits_.wait_until(lock, next->due_);
+      } else {
+        job_waits_.wait(lock);
+      }
+    }
     --idle_;
+    if (!later_.is_empty() && idle_ > 0) job_waits_.notify_one();  // another one looks at the clock now
     run_next(lock);
   }
 }
@@ -138,6 +184,10 @@ bool Jobs::take_back(Job& job) noexcept {
   const std::lock_guard lock(mutex_);
   if (!job.waits_) return false;
   if (job.strand_ != nullptr && job.strand_->waiting_.remove(job)) {
+    job.waits_ = false;
+    return true;
+  }
+  if (later_.remove(job)) {
     job.waits_ = false;
     return true;
   }

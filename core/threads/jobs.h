@@ -10,6 +10,7 @@
 // parent are the parent's. Whoever inherits an object with jobs asks process_id() first.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <memory>
@@ -39,6 +40,7 @@ class Job {
   const void* const batch_;
   Job* next_ = nullptr;
   Strand* strand_ = nullptr;
+  std::chrono::steady_clock::time_point due_;  // of one that is later
   bool waits_ = false;
 };
 
@@ -47,6 +49,7 @@ class JobQueue {
  public:
   bool is_empty() const noexcept { return first_ == nullptr; }
   const Job* first() const noexcept { return first_; }
+  Job* earliest() const noexcept;  // by when they are due
   void push(Job& job) noexcept;
   Job* pop() noexcept;
   bool remove(Job& job) noexcept;
@@ -85,6 +88,10 @@ class Jobs {
   void submit(Job& job) noexcept { enqueue(job, nullptr); }
   void submit(Job& job, Strand& strand) noexcept { enqueue(job, &strand); }
 
+  // The same once `when` is there, or as soon as a thread is free after that. Where the system gives no thread
+  // at all it does not happen. Such a job is none that wait_until_idle() waits for before it is due.
+  void submit_later(Job& job, Strand& strand, std::chrono::steady_clock::time_point when) noexcept;
+
   // True: the job had not begun, and will not; it may be destroyed. False: it runs, has run, or never was
   // submitted.
   bool take_back(Job& job) noexcept;
@@ -102,6 +109,8 @@ class Jobs {
 
  private:
   void enqueue(Job& job, Strand* strand) noexcept;
+  bool make_ready(Job& job) noexcept;
+  void make_due_ready() noexcept;
   bool start_thread() noexcept;
   void work() noexcept;
   void run_next(std::unique_lock<std::mutex>& lock) noexcept;
@@ -110,7 +119,7 @@ class Jobs {
   mutable std::mutex mutex_;
   std::condition_variable job_waits_;
   std::condition_variable strand_idle_;
-  JobQueue ready_;
+  JobQueue ready_, later_;
   std::size_t n_ready_ = 0;
   unsigned threads_ = 0;
   unsigned idle_ = 0;

@@ -1,5 +1,6 @@
 // What a writer does in the background: full layers are encoded, noted in the journal, shown to readers.
 #include <algorithm>
+#include <utility>
 
 #include "core/tiles/failures.h"
 #include "core/tiles/tile_writer.h"
@@ -66,13 +67,19 @@ void TileWriter::note_in_journal() {
 
 void TileWriter::after_layer(U64 frames, bool ends_row) {
   note_in_journal();
+  noted_frames_ = frames;
   const auto since = Clock::now() - last_commit_;
   const bool is_last = [&] {
     const std::lock_guard lock(state_);
     return tail_ - head_ <= 1;
   }();
   const bool always = options_.durability == Durability::Always;
-  if (!always && !ends_row && since < kCommitEvery && (!is_last || since < kCommitIdleEvery)) return;
+  if (!always && !ends_row && since < kCommitEvery && (!is_last || since < kCommitIdleEvery)) {
+    if (is_last && !std::exchange(is_commit_due_, true)) {  // nobody else may come by
+      Jobs::shared().submit_later(commit_job_, strand_, last_commit_ + kCommitIdleEvery);
+    }
+    return;
+  }
   // A row that is finished leaves the journal, so that it must be there whatever comes.
   const bool durable = always || options_.durability == Durability::Batch ||
                        (ends_row && options_.durability != Durability::None);
@@ -80,6 +87,23 @@ void TileWriter::after_layer(U64 frames, bool ends_row) {
   if (!ends_row) return;
   journal_->clear();
   shards_.leave_row();
+}
+
+void TileWriter::commit_late() noexcept {
+  is_commit_due_ = false;
+  {
+    const std::lock_guard lock(state_);
+    if (failure_ || !poison_.empty() || is_closed_) return;
+  }
+  const U64 frames = noted_frames_;
+  if (frames <= committed_frames_) return;
+  try {
+    const bool durable =
+        options_.durability == Durability::Always || options_.durability == Durability::Batch;
+    commit(frames, durable, false);
+  } catch (...) {
+    note_failure(std::current_exception());
+  }
 }
 
 // Order matters: bytes, then the journal that names them, then what readers look at. Where the index stands
@@ -100,6 +124,7 @@ void TileWriter::commit(U64 frames, bool durable, bool is_finished) {
     publish_metadata(frames);
     readable_frames_ = frames;
   }
+  committed_frames_ = frames;
   last_commit_ = Clock::now();
 }
 

@@ -36,6 +36,7 @@ TileWriter::TileWriter(std::unique_ptr<ArrayFiles> files, const TileOptions& opt
       journal_(std::move(journal)),
       encoder_(std::make_unique<CpuEncoder>(codec_)),
       pump_job_(*this),
+      commit_job_(*this),
       bound_(options.dimensions[0].size) {
   const MemoryPlan plan = MemoryPlan::make(tiling_, codec_, options.memory_bytes, threads());
   layers_.reserve(plan.layers);
@@ -121,7 +122,10 @@ WriteResult TileWriter::write(Bytes bytes) noexcept {
     if (is_closed_ || !poison_.empty()) return {bytes, ErrorCode::Closed};
     if (failure_) return {bytes, ErrorCode::Io};
   }
-  return {bytes.subspan(take(bytes)), std::nullopt};
+  if (!bytes.empty() && room_bytes() == 0) return {bytes, ErrorCode::OutOfRange};
+  bytes = bytes.subspan(take(bytes));
+  if (!bytes.empty()) start_pump();  // which a failure may have stopped, that was told since
+  return {bytes, std::nullopt};
 }
 
 void TileWriter::check_between_frames() const {
@@ -234,9 +238,17 @@ void TileWriter::note_failure(const std::exception_ptr& error) noexcept {
   if (failure.poisons) poison_ = text_of(failure.error);
 }
 
+// Returns when nothing happens in the background, and nothing will before the next call.
+void TileWriter::quiesce() noexcept {
+  Jobs& jobs = Jobs::shared();
+  jobs.wait_until_idle(strand_);
+  if (!jobs.take_back(commit_job_)) jobs.wait_until_idle(strand_);
+  is_commit_due_ = false;
+}
+
 void TileWriter::wait_until_idle() {
   start_pump();
-  Jobs::shared().wait_until_idle(strand_);
+  quiesce();
   check_usable();
 }
 
@@ -304,7 +316,7 @@ void TileWriter::give_up() noexcept {
     if (is_closed_) return;
     is_closed_ = true;
   }
-  Jobs::shared().wait_until_idle(strand_);
+  quiesce();
   journal_.reset();
 }
 

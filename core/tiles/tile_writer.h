@@ -83,7 +83,8 @@ class TileWriter {
   TileWriter& operator=(const TileWriter&) = delete;
 
   // Copies what fits now. Waits for no disk, no codec and no other caller; allocates nothing, but where a
-  // thread of Jobs has to be started. Bytes beyond a bounded array are never consumed.
+  // thread of Jobs has to be started. Bytes beyond a bounded array are never consumed: OutOfRange where there
+  // is no room for any.
   WriteResult write(Bytes bytes) noexcept;
   // All of it, waiting for planes. InvalidArgument, before any byte is taken, where a bounded array has no
   // room for it.
@@ -124,12 +125,13 @@ class TileWriter {
   void set_encoder(std::unique_ptr<TileEncoder> encoder) noexcept { encoder_ = std::move(encoder); }
 
  private:
-  class Pump final : public Job {
+  template <void (TileWriter::*work)() noexcept>
+  class Task final : public Job {
    public:
-    explicit Pump(TileWriter& writer) : writer_(writer) {}
+    explicit Task(TileWriter& writer) : writer_(writer) {}
 
    private:
-    void run() noexcept override { writer_.pump(); }
+    void run() noexcept override { (writer_.*work)(); }
     TileWriter& writer_;
   };
   using Clock = std::chrono::steady_clock;
@@ -150,7 +152,9 @@ class TileWriter {
   void note_in_journal();
   void after_layer(std::uint64_t frames, bool ends_row);
   void commit(std::uint64_t frames, bool durable, bool is_finished);
+  void commit_late() noexcept;
   void publish_metadata(std::uint64_t frames);
+  void quiesce() noexcept;
   void wait_until_idle();
   void check_process() const;
   void check_usable();
@@ -168,7 +172,8 @@ class TileWriter {
   ShardWriter shards_;
   std::unique_ptr<Journal> journal_;
   std::unique_ptr<TileEncoder> encoder_;
-  Pump pump_job_;
+  Task<&TileWriter::pump> pump_job_;
+  Task<&TileWriter::commit_late> commit_job_;
   Strand strand_;
   const std::uint64_t process_ = process_id();
 
@@ -190,6 +195,9 @@ class TileWriter {
   // Of the pump, or of the caller while it is idle.
   std::vector<JournalRecord> pending_;
   Clock::time_point last_commit_ = Clock::now();
+  std::uint64_t noted_frames_ = 0;      // in the journal
+  std::uint64_t committed_frames_ = 0;  // for readers, too
+  bool is_commit_due_ = false;  // commit_job_ was submitted
   std::uint64_t published_frames_ = ~std::uint64_t{0};
 
   std::atomic<std::uint64_t> received_bytes_{0}, encoded_frames_{0}, readable_frames_{0}, durable_frames_{0};

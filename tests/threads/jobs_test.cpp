@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <thread>
 #include <vector>
@@ -42,6 +43,55 @@ TEST(Jobs, NoThreadBeforeTheFirstJobAndOneForJobsInTurn) {
     EXPECT_EQ(runs, i);
   }
   EXPECT_GE(jobs.threads(), 1u);
+}
+
+TEST(Jobs, LaterJobsRunInTheOrderInWhichTheyAreDueAndMayBeTakenBack) {
+  using Clock = std::chrono::steady_clock;
+  Jobs& jobs = new_jobs(2);
+  Strand strand;
+  std::vector<int> order;
+  Latch done(3);
+  const auto work_of = [&](int number) {
+    return [&, number] {
+      order.push_back(number);
+      done.count_down();
+    };
+  };
+  JobOf first(work_of(1)), second(work_of(2)), third(work_of(3)), never(work_of(4));
+  const auto now = Clock::now();
+  jobs.submit_later(third, strand, now + std::chrono::milliseconds(90));
+  jobs.submit_later(never, strand, now + std::chrono::milliseconds(30));
+  jobs.submit_later(second, strand, now + std::chrono::milliseconds(60));
+  jobs.submit_later(first, strand, now - std::chrono::seconds(1));
+  jobs.wait_until_idle(strand);  // but for those that are not due
+  EXPECT_TRUE(jobs.take_back(never));
+  EXPECT_FALSE(jobs.take_back(never));
+  done.wait();
+  jobs.wait_until_idle(strand);
+  EXPECT_EQ(order, (std::vector<int>{1, 2, 3}));
+  EXPECT_GE(Clock::now() - now, std::chrono::milliseconds(90));
+  EXPECT_FALSE(jobs.take_back(third));
+}
+
+TEST(Jobs, ALaterJobDoesNotWaitForOneThatBlocks) {
+  Jobs& jobs = new_jobs(2);
+  Strand one, other;
+  Latch go(1), begun(1), done(1);
+  JobOf blocks([&] {
+    begun.count_down();
+    go.wait();
+  });
+  JobOf later([&] { done.count_down(); });
+  JobOf idle([] {});
+  jobs.submit(idle);
+  jobs.submit_later(later, other, std::chrono::steady_clock::now() + std::chrono::milliseconds(30));
+  jobs.submit(blocks, one);
+  begun.wait();
+  if (jobs.threads() == 2) done.wait();  // the one that is left looks at the clock
+  go.count_down();
+  done.wait();
+  jobs.wait_until_idle(one);
+  jobs.wait_until_idle(other);
 }
 
 TEST(Jobs, ThreadsGrowToTheirLimitWhileJobsBlock) {

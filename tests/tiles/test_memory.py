@@ -26,19 +26,21 @@ resident = lambda: int(Path("/proc/self/statm").read_text().split()[1]) * os.sys
 with cdd.tiles.open(path / "warm", "w", **(options | {"tile_shape": (1, 128, 128)})) as w:
     for _ in range(8):
         w.append(frames)
-before, seen, n, row = resident(), [], 0, 0
+before, n, row = resident(), 0, 0
+least, most = 1 << 62, 0  # and no list: it would grow, too
 end = time.monotonic() + seconds
 with cdd.tiles.open(path / "a", "w", durability="none", **options) as w:
     while time.monotonic() < end or n < 160:
         w.append(frames[n % 4])
         n += 1
         if n > 96:
-            seen.append(resident() - before)
+            now = resident() - before
+            least, most = min(least, now), max(most, now)
         while row < w.progress().readable // 64 - 1:
             shutil.rmtree(path / "a" / "c" / str(row))  # what is finished need not stay
             row += 1
     foretold = cdd.tiles.bytes_needed(**options)
-print(json.dumps([foretold, min(seen), max(seen), n]))
+print(json.dumps([foretold, least, most, n]))
 """
 
 

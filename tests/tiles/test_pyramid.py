@@ -1,6 +1,5 @@
 """Scales of an array against NumPy, their metadata, and going on with them."""
 
-import gc
 import json
 from pathlib import Path
 from typing import Any
@@ -165,8 +164,7 @@ def test_going_on(tmp_path: Path, downsample: str, cut: int, closes: bool) -> No
         w.close()
     else:
         w.flush()
-    del w
-    gc.collect()
+    w._core.give_up()
     with tiles.open(path, "a") as w:
         assert (len(w), w.scales) == (cut, 3)
         w.append(frames[cut:])

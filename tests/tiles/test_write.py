@@ -2,9 +2,12 @@
 
 import errno
 import gc
+import json
 import math
 import os
 import re
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -100,7 +103,8 @@ def test_wrong_frames_are_refused_whole(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="row-major"):
             w.write(frames[:, :, ::2])
         w.append(frames[:1])
-        assert bytes(w.write(b"xyz")) == b"xyz"  # beyond the bound nothing is taken
+        with pytest.raises(ValueError, match="3 bytes for an array of 4 frames, which has room for 0"):
+            w.write(b"xyz")
     with tiles.open(tmp_path / "a.zarr") as r:
         np.testing.assert_array_equal(r[...], [*frames, frames[0]])
 
@@ -207,6 +211,50 @@ def test_what_is_there_is_not_replaced_by_mistake(tmp_path: Path) -> None:
     assert not (path / ".cdd-journal").exists()
 
 
+@pytest.mark.parametrize("scales", [1, 2])
+@pytest.mark.parametrize("stray", ["notes.txt", "sub/a.tif", "c/notes.txt", "0/notes.txt", "c/0/0/0/more"])
+def test_files_of_others_within_an_array_are_kept(tmp_path: Path, scales: int, stray: str) -> None:
+    path = tmp_path / "a.zarr"
+    options: dict[str, Any] = writer_options() | (
+        {"scales": 2, "dimension_names": "tyx"} if scales == 2 else {}
+    )
+    with tiles.open(path, "w", **options) as w:
+        w.append(camera(5, 40, 50))
+    place = path / stray
+    if place.parent.is_file():
+        place = place.parent.with_name("more")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text("dear")
+    before = everything_in(path)
+    with pytest.raises(FileExistsError, match=place.name):
+        tiles.open(path, "w", **options)
+    assert everything_in(path) == before
+    place.unlink()
+    tiles.open(path, "w", **options).close()
+
+
+def test_a_group_that_is_no_pyramid_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "a.zarr"
+    tiles.open(path / "first", "w", **writer_options()).close()
+    group = {"zarr_format": 3, "node_type": "group", "attributes": {"by": "somebody"}}
+    (path / "zarr.json").write_text(json.dumps(group))
+    before = everything_in(path)
+    with pytest.raises(FileExistsError, match="a zarr group and no pyramid"):
+        tiles.open(path, "w", **writer_options())
+    assert everything_in(path) == before
+
+
+@pytest.mark.parametrize("keys", [{}, {"name": "default", "separator": "."}, {"name": "v2", "separator": "."},
+                                  {"name": "v2", "separator": "/"}])  # fmt: skip
+def test_arrays_of_others_are_replaced(tmp_path: Path, keys: dict[str, str]) -> None:
+    zarr = pytest.importorskip("zarr")
+    path = tmp_path / "a.zarr"
+    options = {"chunk_key_encoding": keys} if keys else {}
+    zarr.create_array(str(path), shape=(4, 5), chunks=(2, 2), dtype="u2", **options)[...] = 7
+    tiles.open(path, "w", **writer_options()).close()
+    assert tiles.open(path).shape == (0, 40, 50)
+
+
 def everything_in(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
@@ -292,6 +340,47 @@ def test_write_never_waits_and_loses_nothing(tmp_path: Path) -> None:
         assert w.progress().stalls > 0
     with tiles.open(tmp_path / "a.zarr") as r:
         np.testing.assert_array_equal(r[...], frames)
+
+
+@pytest.mark.parametrize("scales", [1, 2])
+def test_write_says_when_a_bounded_array_is_full(tmp_path: Path, scales: int) -> None:
+    path, frames = tmp_path / "a.zarr", camera(7, 40, 50)
+    options: dict[str, Any] = {"scales": 2, "dimension_names": "tyx"} if scales == 2 else {}
+    with tiles.open(path, "w", **(writer_options() | {"shape": (6, 40, 50)} | options)) as w:
+        rest = memoryview(frames.tobytes())
+        with pytest.raises(ValueError, match="1 frames for an array of 6 frames, which has room for 0"):
+            while rest:
+                rest = w.write(rest)
+        assert len(rest) == frames[0].nbytes
+        assert len(w.write(b"")) == 0
+    np.testing.assert_array_equal(tiles.open(path)[...], frames[:6])
+
+
+def test_layers_before_a_pause_are_readable_soon(tmp_path: Path) -> None:
+    """Nothing else comes by that would show them."""
+    path, frames = tmp_path / "a.zarr", camera(9, 40, 50)
+    with tiles.open(path, "w", **(writer_options() | {"tile_shape": (1, 16, 16)})) as w:
+        for n in range(9):
+            w.append(frames[n])
+        end = time.monotonic() + 60
+        while (seen := w.progress()).durable < 9:
+            assert time.monotonic() < end, seen
+            time.sleep(0.01)
+        np.testing.assert_array_equal(tiles.open(path)[...], frames)
+
+
+def test_a_writer_that_nobody_closed_is_closed_with_a_warning(tmp_path: Path) -> None:
+    path, frames = tmp_path / "a.zarr", camera(6, 40, 50)
+    w = tiles.open(path, "w", **writer_options())
+    w.append(frames)
+    with pytest.warns(ResourceWarning, match="unclosed"):
+        del w
+        gc.collect()
+    np.testing.assert_array_equal(tiles.open(path)[...], frames)
+    script = "import sys, cdd.tiles, numpy as np\nw = cdd.tiles.open(sys.argv[1], 'w', shape=(None, 8, 8), "
+    script += "dtype='u2', tile_shape=(4, 8, 8))\nw.append(np.ones((6, 8, 8), 'u2'))"
+    subprocess.run([sys.executable, "-P", "-c", script, str(tmp_path / "b.zarr")], check=True)
+    assert tiles.open(tmp_path / "b.zarr").shape == (6, 8, 8)
 
 
 def test_progress_goes_up_to_what_was_received(tmp_path: Path) -> None:
@@ -386,8 +475,7 @@ def test_a_full_disk_is_said_and_nothing_is_lost(tmp_path: Path) -> None:
     assert caught.value.errno in (errno.ENOTDIR, errno.EEXIST, errno.EISDIR)
     with pytest.raises(ValueError, match="of no use"):
         w.append(frames)
-    del w, caught
-    gc.collect()
+    w._core.give_up()
     (path / "c" / "1").unlink()
     (path / "kept").rename(path / "c" / "0")
     with tiles.open(path, "a") as w:

@@ -155,6 +155,45 @@ TEST_P(TileCrash, AFullDiskLosesNothing) {
   }
 }
 
+// Who must not wait calls nothing but write(), and hears of the full disk from it.
+TEST_P(TileCrash, WriteAloneGoesOnOnceThereIsRoomAgain) {
+  constexpr std::uint64_t kFrames = 9;
+  Buffer all;
+  for (std::uint64_t i = 0; i < kFrames; ++i) {
+    const Buffer one = frame(i);
+    all.insert(all.end(), one.begin(), one.end());
+  }
+  RecordedFiles whole;
+  write_frames(whole, small(Durability::None, GetParam()), kFrames);
+  for (std::size_t at = 4; at < whole.changes(); ++at) {
+    SCOPED_TRACE(at);
+    RecordedFiles files;
+    const auto writer = TileWriter::create(files.files(), small(Durability::None, GetParam()));
+    files.fail_at(at, ENOSPC);
+    int errors = 0;
+    Bytes rest = all;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!rest.empty() && std::chrono::steady_clock::now() < end) {
+      const tiles::WriteResult result = writer->write(rest);
+      rest = result.unconsumed;
+      if (!result.error) continue;
+      ASSERT_EQ(*result.error, ErrorCode::Io);
+      EXPECT_THROW(writer->check(), Error);
+      ++errors;
+    }
+    ASSERT_TRUE(rest.empty());
+    EXPECT_LE(errors, 1);
+    try {
+      writer->close();
+    } catch (const Error& error) {
+      ASSERT_EQ(error.os_errno(), ENOSPC);
+      writer->close();
+    }
+    expect_frames(files, kFrames);
+    if (HasFatalFailure()) return;
+  }
+}
+
 TEST_P(TileCrash, AfterAnotherFailureTheWriterIsOfNoUseAndWhatIsThereIsTakenUp) {
   constexpr std::uint64_t kFrames = 9;
   RecordedFiles whole;
@@ -278,6 +317,41 @@ class ThreadedEncoder final : public tiles::TileEncoder {
  private:
   tiles::TileCodec codec_;
 };
+
+// Layers that come faster than they are shown are shown soon all the same, though nobody comes by any more.
+TEST(TileWriter, WhatCameBeforeAPauseIsShown) {
+  for (const Durability durability : {Durability::None, Durability::Batch}) {
+    RecordedFiles files;
+    const auto writer = TileWriter::create(files.files(), small(durability));
+    for (std::uint64_t i = 0; i < 6; ++i) writer->append(frame(i));
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (writer->progress().frames_readable < 6 && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    expect_frames(files, 6);
+    EXPECT_EQ(writer->progress().frames_durable, durability == Durability::Batch ? 6u : 0u);
+    writer->append(frame(6));  // and the writer may end while that is to come
+    writer->append(frame(7));
+  }
+}
+
+TEST(TileWriter, AFullArrayTakesNoMore) {
+  RecordedFiles files;
+  TileOptions options = small();
+  options.dimensions[0].size = 1;
+  const auto writer = TileWriter::create(files.files(), options);
+  Buffer pixels = frame(0);
+  pixels.push_back(std::byte{1});
+  const tiles::WriteResult first = writer->write(pixels);
+  EXPECT_EQ(first.unconsumed.size(), 1u);
+  EXPECT_FALSE(first.error);
+  const tiles::WriteResult second = writer->write(first.unconsumed);
+  EXPECT_EQ(second.unconsumed.size(), 1u);
+  EXPECT_EQ(second.error, ErrorCode::OutOfRange);
+  EXPECT_FALSE(writer->write({}).error);
+  writer->close();
+  expect_frames(files, 1);
+}
 
 TEST(TileWriter, TilesArePutByManyThreadsWhileOthersAppendAndLook) {
   for (const char* const name : {"raw", "auto", "blosc-lz4"}) {

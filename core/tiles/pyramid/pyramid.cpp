@@ -198,6 +198,7 @@ WriteResult TilePyramid::write(Bytes bytes) noexcept {
     if (const WriteResult none = writer->write({}); none.error) return {bytes, none.error};
   }
   const U64 room = writers_[0]->room_bytes();
+  if (!bytes.empty() && room == 0) return {bytes, ErrorCode::OutOfRange};
   try {
     return {
         bytes.subspan(take(bytes.first(static_cast<std::size_t>(std::min<U64>(bytes.size(), room))), false)),
