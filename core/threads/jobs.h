@@ -88,8 +88,8 @@ class Jobs {
   void submit(Job& job) noexcept { enqueue(job, nullptr); }
   void submit(Job& job, Strand& strand) noexcept { enqueue(job, &strand); }
 
-  // The same once `when` is there, or as soon as a thread is free after that. Where the system gives no thread
-  // at all it does not happen. Such a job is none that wait_until_idle() waits for before it is due.
+  // The same once `when` is there, or as soon as a thread is free after that. Where the system gives no
+  // thread at all it does not happen. Such a job is none that wait_until_idle() waits for before it is due.
   void submit_later(Job& job, Strand& strand, std::chrono::steady_clock::time_point when) noexcept;
 
   // True: the job had not begun, and will not; it may be destroyed. False: it runs, has run, or never was

@@ -197,7 +197,7 @@ class TileWriter {
   Clock::time_point last_commit_ = Clock::now();
   std::uint64_t noted_frames_ = 0;      // in the journal
   std::uint64_t committed_frames_ = 0;  // for readers, too
-  bool is_commit_due_ = false;  // commit_job_ was submitted
+  bool is_commit_due_ = false;          // commit_job_ was submitted
   std::uint64_t published_frames_ = ~std::uint64_t{0};
 
   std::atomic<std::uint64_t> received_bytes_{0}, encoded_frames_{0}, readable_frames_{0}, durable_frames_{0};

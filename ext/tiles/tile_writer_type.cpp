@@ -168,7 +168,8 @@ PyObject* writer_write(PyObject* self, PyObject* data) {
   const bool done = without_gil(state_of(self), cast(self)->filename, [&] {
     const tiles::WriteResult result = cast(self)->core->write(bytes.bytes());
     if (result.error) cast(self)->core->check();
-    if (result.error == ErrorCode::OutOfRange) cast(self)->core->append_frames(bytes.bytes());  // says why not
+    if (result.error == ErrorCode::OutOfRange)
+      cast(self)->core->append_frames(bytes.bytes());  // says why not
     taken = bytes.bytes().size() - result.unconsumed.size();
   });
   return done ? PyLong_FromSize_t(taken) : nullptr;

@@ -94,7 +94,9 @@ def test_golden_arrays_are_read(name: str, tmp_path: Path, readers: Readers) -> 
         with tiles.open(path, "a") as w:
             assert len(w) == FRAMES
             w.append(expected[:2])
-            assert not options.get("bound") or bytes(w.write(b"x")) == b"x"
+            if options.get("bound"):
+                with pytest.raises(ValueError, match="an array of 9 frames, which has room for 0"):
+                    w.write(b"x")
         expected = np.concatenate([expected, expected[:2]])
     scales = [expected, reduced(expected)] if options.get("scales") else [expected]
     for k, frames in enumerate(scales):
