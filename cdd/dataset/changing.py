@@ -77,17 +77,24 @@ class ChangingColumn:
         """The column's attributes, to be changed."""
         return Changes(self._of, self._table, self._name)
 
-    def __len__(self) -> int:
+    @property
+    def _rows(self) -> int:
         return self._of.state.table(self._table).rows
+
+    def __len__(self) -> int:
+        self._of.counted(self._table)
+        return self._rows
 
     def __getitem__(self, key: Any) -> Array:
         """Rows as the transaction has made them so far: by slice, number, or array of numbers or bools."""
-        rows, is_one = row_selection(key, len(self))
+        rows, is_one = selection(self._of, self._table, key)
         if len(rows) == 0:
             return np.empty((0, *self._column.row_shape), self.dtype)
         first, last = int(rows.min()), int(rows.max()) + 1
         try:
-            found = read_rows(self._of.session, self._table, self._name, self._column, len(self), first, last)
+            found = read_rows(
+                self._of.session, self._table, self._name, self._column, self._rows, first, last
+            )
         except (FileNotFoundError, FormatError):
             base = self._of.base.number
             session = self._of.session
@@ -109,6 +116,14 @@ class ChangingColumn:
         op = modification(self._of, self._table, self._name, key, values)
         if op is not None:
             self._of.do(op)
+
+
+def selection(of: Draft, table: str, key: Any) -> tuple[Array, bool]:
+    """row_selection() of a table's rows."""
+    try:
+        return row_selection(key, of.state.table(table).rows)
+    except IndexError as error:
+        raise IndexError(f"{error}{of.behind(table)}") from None
 
 
 def row_selection(key: Any, length: int) -> tuple[Array, bool]:
@@ -162,7 +177,7 @@ def modification(of: Draft, table: str, name: str, key: Any, values: npt.ArrayLi
     """The operation of t[column][key] = values; the new rows are written. None where the key names no row."""
     column = of.state.column(table, name)
     length = of.state.table(table).rows
-    numbers, is_one = row_selection(key, length)
+    numbers, is_one = selection(of, table, key)
     shape = column.row_shape if is_one else (len(numbers), *column.row_shape)
     rows = rows_of(of, table, name, column, values, shape, length).reshape(len(numbers), *column.row_shape)
     if len(numbers) == 0:

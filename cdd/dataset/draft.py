@@ -56,6 +56,7 @@ class Draft:
         self._compactions: list[Compaction] = []  # of the operations, in their order
         self.is_over = False
         self._locked: dict[str, dict[str, Writer]] = {}  # tails by their columns, by tables
+        self._unseen: dict[str, tuple[int, int, int]] = {}  # by tables: rows before hold(), its version's, all
 
     def need_open(self) -> None:
         if self.is_over:
@@ -72,6 +73,7 @@ class Draft:
     def hold(self, table: str) -> None:
         """Keeps collectors away from a table, and takes rows along that were flushed after the version."""
         self.need_open()
+        seen = self.state.table(table).rows
         tails: TailTable = self.writer._table(table)._tails
         if tails.is_open or not self.state.table(table).columns:
             return
@@ -79,8 +81,41 @@ class Draft:
         self.writer._table(table).open()
         self.catch_up()
         if tails.rows != self.state.table(table).rows:
+            committed = self.state.table(table).rows
             tails.flush_now()
             self.do(ops.Append(table, tails.rows))
+            self._unseen[table] = seen, committed, tails.rows
+        elif tails.rows > seen:
+            self._unseen[table] = seen, tails.rows, tails.rows
+
+    def unseen(self, table: str) -> str:
+        """Of rows that hold() brought and that nobody has counted since: a text for errors that says so."""
+        seen, committed, rows = self._unseen[table]
+        parts = [f"{committed - seen} rows were committed since the transaction began"] * (committed > seen)
+        if rows > committed:
+            parts.append(f"{rows - committed} rows were flushed after version {self.base.number} and are in none")
+        return f"{' and '.join(parts)}: len(t) counts them now, {rows} instead of {seen}"
+
+    def behind(self, table: str) -> str:
+        """unseen() at the end of an error's text."""
+        return f"; {self.unseen(table)}" if table in self._unseen else ""
+
+    def need_seen(self, table: str, least: int, what: str) -> None:
+        """Raises ValueError where rows from `least` on are meant, and hold() brought some that their caller
+        knows nothing of."""
+        if table not in self._unseen or least > self._unseen[table][0]:
+            return
+        text, (_, committed, rows) = self.unseen(table), self._unseen.pop(table)
+        then = "begin anew"
+        if rows > committed:
+            member = f"w[{table!r}]" if table else "w"
+            place = self.session.directory.name
+            then = f"bring them into a version, with cdd.dataset.open({place!r}, 'a') as w: len({member})"
+        raise ValueError(f"{what}: {text}. Nothing was done. First {then}")
+
+    def counted(self, table: str) -> None:
+        """Who changes a table knows of all its rows."""
+        self._unseen.pop(table, None)
 
     def hold_names(self, table: str) -> None:
         """hold() for who changes which columns there are, and no rows: columns may be damaged."""

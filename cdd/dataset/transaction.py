@@ -60,6 +60,7 @@ class TableTransaction:
         return ChangingColumn(self._draft, table, column)
 
     def __len__(self) -> int:
+        self._draft.counted(self._table)
         return self._draft.state.tables.get(self._table, TableState()).rows
 
     @property
@@ -70,15 +71,20 @@ class TableTransaction:
     # ------------------------------------------------------------ rows
 
     def trim(self, rows: int) -> None:
-        """Keeps the first `rows` rows of the table."""
+        """Keeps the first `rows` rows of the table. ValueError where others came behind those that len(t) told
+        of: nothing is taken away that nobody has seen."""
         have = self._rows_to_change()
         keep = arguments.size("rows", rows, 0, have)
+        self._draft.need_seen(self._table, keep, f"trim({keep})")
         if keep < have:
             self._draft.do(ops.Cut(self._table, keep, have))
 
     def delete(self, start: int, stop: int) -> None:
-        """Takes rows [start, stop) away; those behind move up."""
+        """Takes rows [start, stop) away; those behind move up. Negative numbers count from the end: ValueError
+        where that is another one than len(t) told."""
         have = self._rows_to_change()
+        if arguments.index("start", start) < 0 or arguments.index("stop", stop) < 0:
+            self._draft.need_seen(self._table, 0, f"delete({start}, {stop})")
         first, last, _ = slice(arguments.index("start", start), arguments.index("stop", stop)).indices(have)
         if (first, last) != (start if start >= 0 else start + have, stop if stop >= 0 else stop + have):
             raise IndexError(f"rows {start} to {stop} are not within the table's {have}")
@@ -89,9 +95,12 @@ class TableTransaction:
 
     def resize(self, rows: int, fill: Mapping[str, Any] | Any = 0) -> None:
         """Keeps the first `rows`, or adds rows at the end whose items are `fill`, which is one value or one
-        for each column. A table with a clock is not filled: ValueError."""
+        for each column. A table with a clock is not filled: ValueError. The same where others came behind
+        the rows that len(t) told of."""
         have = self._rows_to_change()
         wanted = arguments.size("rows", rows, 0, 1 << 62)
+        if wanted < have:
+            self._draft.need_seen(self._table, 0, f"resize({wanted})")
         if wanted <= have:
             return self.trim(wanted)
         table = self._draft.state.table(self._table)
@@ -134,6 +143,7 @@ class TableTransaction:
         if rows is not None and (array.ndim == 0 or (table.columns and len(array) != table.rows)):
             raise ValueError(
                 f"column {path_of(self._table, name)!r} needs {table.rows} rows, not {arguments.shown(array)}"
+                f"{draft.behind(self._table)}"
             )
         shape = tuple(row_shape) if rows is None or row_shape else array.shape[1:]
         column = self._new_column(name, array, dtype, shape, check_column(name, options))
@@ -194,7 +204,7 @@ class TableTransaction:
             draft.hold(self._table)
         table = draft.state.tables.get(self._table, TableState())
         if table.columns and table.rows != rows:
-            raise ValueError(f"{path} has {rows} rows, table {self._table!r} has {table.rows}")
+            raise ValueError(f"{path} has {rows} rows, table {self._table!r} has {table.rows}{draft.behind(self._table)}")
         column.stored = ex.one(1, 0, rows, file_id) if rows else ex.none()
         draft.do(ops_of_names.AddColumn(self._table, name, column, rows))
 

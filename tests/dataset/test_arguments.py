@@ -155,3 +155,77 @@ def test_a_reader_sees_that_its_dataset_was_deleted(tmp_path: Path) -> None:
     assert ds.replaced
     assert not ds.refresh()
     assert list(ds.follow(timeout=30)) == []
+
+
+# ------------------------------------------------------------ rows that were flushed, into no version
+
+
+def flushed(path: Path) -> Path:
+    """20 rows of a version, and 30 that a process flushed before it was killed."""
+    made(path)
+    writer = datasets.open(path, "a")
+    writer.append(time=np.arange(20, 50).astype("M8[ms]"), price=np.arange(30.0), side=["buy"] * 30)
+    writer.flush()
+    writer._let_go()
+    return path
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "did"),
+    [
+        (lambda t: t.trim(len(t)), ValueError, r"trim\(20\): "),
+        (lambda t: t.trim(5), ValueError, r"trim\(5\): "),
+        (lambda t: t.resize(25), ValueError, r"resize\(25\): "),
+        (lambda t: t.delete(-3, -1), ValueError, r"delete\(-3, -1\): "),
+        (lambda t: (t.rename_column("price", "mid"), t.trim(20)), ValueError, r"trim\(20\): "),
+        (lambda t: t.add_column("q", np.arange(len(t))), ValueError, r"'q' needs 50 rows, not .*\(20,\); "),
+        (lambda t: marked(t, np.ones(len(t), bool)), IndexError, r"the mask has shape \(20,\).*; "),
+    ],
+)
+def test_rows_that_nobody_knows_of_are_not_taken_away(
+    call: Callable[[Any], object], error: type[Exception], did: str, tmp_path: Path
+) -> None:
+    path = flushed(tmp_path / "set")
+    version = datasets.open(path).version
+    told = f"30 rows were flushed after version {version.number} and are in none: len.* 50 instead of 20"
+    with pytest.raises(error, match=did + told), datasets.transaction(path) as t:
+        call(t)
+    assert datasets.open(path).version == version
+    assert len(datasets.open(path)) == 50
+    with datasets.open(path, "a") as w:  # as the error says
+        assert len(w) == 50
+    assert datasets.open(path).version.rows[""] == 50
+    with datasets.transaction(path) as t:
+        t.trim(len(t) - 5)
+    assert len(datasets.open(path)) == 45
+
+
+def marked(t: Any, mask: np.ndarray) -> None:
+    t.rename_column("price", "mid")
+    t["mid"][mask] = 1.0
+
+
+def test_rows_that_are_counted_may_go(tmp_path: Path) -> None:
+    path = flushed(tmp_path / "set")
+    with datasets.transaction(path) as t:
+        with pytest.raises(ValueError, match="30 rows were flushed"):
+            t.trim(20)
+        assert len(t) == 50
+        t.trim(20)
+    assert datasets.open(path)["price"][:].tolist() == list(range(20))
+    path = flushed(tmp_path / "other")
+    with datasets.transaction(path) as t:
+        t.delete(0, 5)
+        assert len(t) == 45
+        t.trim(30)
+    assert datasets.open(path)["price"][-15:].tolist() == list(range(15))
+
+
+def test_rows_that_came_meanwhile_are_not_taken_away(tmp_path: Path) -> None:
+    path = made(tmp_path / "set")
+    with datasets.transaction(path) as t:
+        with datasets.open(path, "a") as w:
+            w["trades"].append(time=np.array([99], "M8[ms]"), size=[1], side=["a"])
+        with pytest.raises(ValueError, match="1 rows were committed since.*11 instead of 10.*begin anew"):
+            t["trades"].trim(len(t["trades"]))
+    assert len(datasets.open(path)["trades"]) == 11
