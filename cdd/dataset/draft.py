@@ -27,7 +27,7 @@ from cdd.dataset.protocol.state import (
     next_number,
     superchunk_path,
 )
-from cdd.dataset.superchunk import NewSuperchunk, new_superchunk
+from cdd.dataset.superchunk import NewSuperchunk, new_superchunk, open_tail
 from cdd.dtypes import Array
 from cdd.store.writer import Writer
 
@@ -162,8 +162,8 @@ class Draft:
             for name, column in state.table(table).columns.items():
                 if ex.is_open(column.extents):
                     path = superchunk_path(table, name, column, int(column.extents[-1, ex.NUMBER]))
-                    with suppress(_cdd.CddError, FileNotFoundError):
-                        found[name] = Writer(directory.store(path), "a", **column.options)
+                    with suppress(_cdd.CddError):
+                        found[name] = open_tail(directory, path, **column.options)
             if tails_of(self.session.newest(state.number), table) == tails_of(state, table):
                 return found
             self._unlock_tails(table)

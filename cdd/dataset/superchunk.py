@@ -85,6 +85,23 @@ def _take_back(writer: Writer, directory: Directory, path: str) -> None:
     directory.delete(path)
 
 
+class _TailWriter(Writer):
+    """Appends to a store that is there."""
+
+    _mode_of_append = "r+"
+
+
+def open_tail(directory: Directory, path: str, **options: Any) -> Writer:
+    """Opens a superchunk to be appended to. Raises FormatError where there is none: what is missing, or empty,
+    is damage, and no place for a new one."""
+    try:
+        if directory.size(path) == 0:
+            raise _cdd.TruncatedError(f"{directory.name}/{path} is empty")
+        return _TailWriter(directory.store(path), "a", **options)
+    except FileNotFoundError:
+        raise _cdd.FormatError(f"{directory.name}/{path} is missing") from None
+
+
 class _PuttingWriter(Writer):
     """Writes a store in memory, which close() puts in its place. Raises FileExistsError where another writer
     took that."""

@@ -44,6 +44,7 @@ class Writer(AwaitedWriter, Opened):
 
     _kind = "writer"
     _core: _cdd.Writer
+    _mode_of_append = "a"  # "r+" of a kind of writer that creates nothing
 
     def __init__(self, target: Target, mode: str = "w", **options: Unpack[WriterOptions]) -> None:
         check_mode(mode, "wxa")
@@ -55,7 +56,7 @@ class Writer(AwaitedWriter, Opened):
         else:
             held = self._path = arguments.path(target, "a path or a cdd.Memory to be written")
         self._whole = options.get("visible") == "close"
-        self._core = _cdd.Writer(held, mode, taken)
+        self._core = _cdd.Writer(held, self._mode_of_append if mode == "a" else mode, taken)
         user_meta = bytes(taken.get("user_meta", b""))
         if user_meta and self._core.user_meta != user_meta:
             self._core.close()

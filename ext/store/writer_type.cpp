@@ -1,6 +1,7 @@
 // class Writer:
 //     """Appends buffers of rows to one store. Arrays and defaults are the Python Writer's."""
 //     def __init__(self, target: str | Memory, mode: str, options: dict)    ext/options.h
+//         mode: those of Writer, and "r+", which appends to what is there and creates nothing
 //     rows, chunks: int;  layout: (dtype code, dims) | None;  user_meta: bytes;  id: str;  closed: bool
 //     cast_error: (largest absolute, largest relative)
 //     def append(self, dtype_code: int, rows: Buffer, swap_bytes: int) -> None
@@ -22,10 +23,11 @@ namespace {
 
 WriterObject* cast(PyObject* self) { return reinterpret_cast<WriterObject*>(self); }
 
-enum class Mode { Replace, Create, Append };
+enum class Mode { Replace, Create, Append, Existing };
 
 std::shared_ptr<Writer> open_file(const std::string& path, Mode mode, const WriteOptions& options) {
   if (mode == Mode::Append) return open_or_create(path, options.core);
+  if (mode == Mode::Existing) return Writer::open_file(path, options.core);
   return Writer::create_file(path, mode == Mode::Replace, options.core, options.visible);
 }
 
@@ -38,7 +40,9 @@ std::shared_ptr<Writer> open_memory(MemoryObject& memory, Mode mode, const Write
   if (memory.storage.get() != old) return open_memory(memory, mode, options, unseen);
   const bool is_new = locked->size() == 0;
   if (mode == Mode::Create && !is_new) fail_io(EEXIST, locked->name(), "cannot create %s");
-  if (mode == Mode::Append && !is_new) return Writer::open(std::move(locked), options.core);
+  if (mode == Mode::Existing && is_new) fail_io(ENOENT, locked->name(), "cannot open %s");
+  if ((mode == Mode::Append || mode == Mode::Existing) && !is_new)
+    return Writer::open(std::move(locked), options.core);
   const auto fresh = std::make_shared<MemoryStorage>();
   std::shared_ptr<Writer> writer = Writer::create(MemoryStorage::lock_for_writing(fresh), options.core);
   if (options.visible == Writer::Visible::AtClose) {
@@ -74,13 +78,14 @@ PyObject* writer_new(PyTypeObject* type, PyObject* args, PyObject*) {
   } else {
     self->memory = Ref::borrow(target).release();
   }
-  static constexpr Choice<Mode> kModes[] = {{"w", Mode::Replace}, {"x", Mode::Create}, {"a", Mode::Append}};
+  static constexpr Choice<Mode> kModes[] = {
+      {"w", Mode::Replace}, {"x", Mode::Create}, {"a", Mode::Append}, {"r+", Mode::Existing}};
   Mode mode{};
   WriteOptions options;
   const auto read_arguments = [&] {
     mode = choose("mode", mode_name, kModes);
     options = write_options(dict);
-    if (mode == Mode::Append && options.visible == Writer::Visible::AtClose)
+    if (mode != Mode::Replace && mode != Mode::Create && options.visible == Writer::Visible::AtClose)
       fail(ErrorCode::InvalidArgument, "visible=\"close\" is for new stores, of mode \"w\" or \"x\"");
   };
   const bool opened = with_gil(state, nullptr, read_arguments) && without_gil(state, self->filename, [&] {

@@ -2,6 +2,7 @@
 
 import pickle
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -319,3 +320,34 @@ def test_no_version_has_codes_of_texts_that_it_has_not(tmp_path: Path) -> None:
         ds = datasets.open(tmp_path / "set", as_of=version)
         assert len(ds["venue"].text(0, len(ds))) == len(ds)
     assert datasets.open(tmp_path / "set")["venue"].text(0, 4) == ["b", "c", "d", "e"]
+
+
+@pytest.mark.parametrize("left", [None, b""])
+@pytest.mark.parametrize("victim", ["x", "venue", "venue.values/utf8", "venue.ends/ends", "trades/y"])
+def test_a_last_file_that_is_missing_stays_missing(victim: str, left: bytes | None, tmp_path: Path) -> None:
+    path = tmp_path / "set"
+    with datasets.open(path, "w") as w:
+        w.append(time=np.arange(9), x=np.arange(9.0), venue=list("abcabcabc"))
+        w["trades"].append(y=np.arange(5))
+    file = path / "data" / victim / "__1__.cdd"
+    file.unlink()
+    if left is not None:
+        file.write_bytes(left)
+    told = rf"column '{victim}': .*{victim}/__1__.cdd is (missing|empty).*python -m cdd repair .* mends it"
+    for _ in range(2):
+        with pytest.raises(cdd.FormatError, match=told), datasets.open(path, "a") as w:
+            w.append(time=[9], x=[9.0], venue=["d"])
+            w["trades"].append(y=[9])
+    with datasets.transaction(path) as t:
+        t.drop_column("venue")
+    assert file.read_bytes() == b"" if left is not None else not file.exists()
+    if "venue" not in victim:
+        with datasets.transaction(path) as t:
+            t.drop_column(victim)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert datasets.repair(path).mended == ()
+        ds = datasets.open(path)
+        assert np.array_equal(ds["time"][:9], np.arange(9))
+        assert ds.verify().ok
+    assert file.read_bytes() == b"" if left is not None else not file.exists()

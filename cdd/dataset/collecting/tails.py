@@ -12,7 +12,7 @@ from cdd.dataset.protocol import extents as ex
 from cdd.dataset.protocol import ops
 from cdd.dataset.protocol.errors import ConflictError
 from cdd.dataset.protocol.state import State, TableState, path_of, superchunk_path
-from cdd.dataset.superchunk import new_superchunk, read_rows
+from cdd.dataset.superchunk import new_superchunk, open_tail, read_rows
 from cdd.dtypes import Array
 from cdd.store.writer import Writer
 
@@ -330,10 +330,7 @@ class TailTable:
                 number = int(column.extents[-1, ex.NUMBER])
                 path = superchunk_path(self.name, name, column, number)
                 options = {**column.options, "durability": self._of._options.durability}
-                try:
-                    writer = Writer(directory.store(path), "a", **options)
-                except FileNotFoundError:
-                    raise _cdd.FormatError(f"{directory.name}/{path} is missing") from None
+                writer = open_tail(directory, path, **options)
                 opened[name] = Tail(
                     number, path, bytes.fromhex(writer.id), writer, ex.sealed_rows(column.extents)
                 )
