@@ -31,7 +31,7 @@ def codes_of(draft: Draft, table: str, name: str, column: ColumnState, values: n
         raise DatasetError(f"column {full!r} has no text {new!r} yet: new ones are appended, in this place")
     if any(_makes_texts(op, table, name) for op in draft.ops):
         raise DatasetError(f"column {full!r} is new: more texts can be given to it after the commit")
-    categories = draft.writer._table(table)._categories
+    categories = draft.writer._table(table)._known.categories
     if name not in categories:
         categories[name] = Categories(draft.writer, table, name, column)
         categories[name].load()

@@ -4,6 +4,7 @@ nobody has any more."""
 import gc
 import os
 import pickle
+import subprocess
 import sys
 import weakref
 from collections.abc import Iterator
@@ -134,3 +135,66 @@ def test_copies_of_a_version_that_was_pruned(tmp_path: Path) -> None:
         with pytest.raises(dataset.VersionExpiredError) as caught:
             pickle.loads(copy)
         assert (caught.value.version, caught.value.floor) == (number, number + 1)
+
+
+@pytest.fixture
+def without_collections() -> Iterator[None]:
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("without_collections")
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+def test_the_last_reference_to_a_writer_lets_go_of_its_locks(tmp_path: Path) -> None:
+    def begun() -> dataset.DatasetWriter:
+        writer = dataset.open(tmp_path / "d", "a", tail_bytes=2000)
+        for _ in range(30):  # some are compacted beside
+            writer.append(n=np.arange(100), text=["a"] * 100)
+            writer["more"].append(n=[1])
+            writer.flush()
+        writer._compactor.wait()
+        return writer
+
+    for turn in range(1, 3):
+        writer = begun()
+        table = writer["more"]
+        del writer
+        table.append(n=[2])  # a table has its writer
+        with pytest.raises(BlockingIOError), dataset.open(tmp_path / "d", "a") as other:
+            other["more"].append(n=[1])
+        del table
+        writer = dataset.open(tmp_path / "d", "a")
+        assert len(writer) == 3000 * turn
+        assert len(writer["more"]) == 31 * turn
+        writer.close()
+        alive = weakref.ref(writer)
+        del writer
+        assert alive() is None
+        assert held(tmp_path / "d") == []
+    changes = dataset.transaction(tmp_path / "d")
+    changes.trim(10)
+    del changes
+    with dataset.open(tmp_path / "d", "a") as writer:
+        writer.append(n=[1], text=["b"])
+
+
+def test_a_second_writer_hears_who_has_the_table(tmp_path: Path) -> None:
+    with dataset.open(tmp_path / "d", "w") as first:
+        first.append(n=[1])
+        first["more"].append(n=[1], text=["a"])
+        second = dataset.open(tmp_path / "d", "a")
+        here = r"another writer appends to {}, one of this process, which is not closed"
+        with pytest.raises(BlockingIOError, match=here.format("the dataset's own table")):
+            second.append(n=[1])
+        with pytest.raises(BlockingIOError, match=here.format("column 'more/text', which holds texts")):
+            second["more"].append(n=[1], text=["a"])
+        with (
+            pytest.raises(BlockingIOError, match=here.format("the dataset's own table")),
+            dataset.transaction(tmp_path / "d") as t,
+        ):
+            t.trim(0)
+        code = f"from cdd import dataset; dataset.open({str(tmp_path / 'd')!r}, 'a').append(n=[1])"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        assert "another writer appends to the dataset's own table, one of another process" in done.stderr
+        second.close()

@@ -243,7 +243,7 @@ def uneven(tmp_path: Path) -> Iterator[tuple[Path, datasets.DatasetWriter]]:
     w = datasets.open(path, "w", columns={"price": {"chunk_rows": 4}})
     w.append(rows(10))
     w.flush()
-    tail = w._tables[""]._tails.open["price"].writer
+    tail = w._table("")._tails.open["price"].writer
     tail.append(np.zeros(8))  # two whole chunks of the next append are in one column only
     tail.flush()
     yield path, w

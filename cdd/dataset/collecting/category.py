@@ -25,7 +25,6 @@ class Categories:
     """The texts of one column, as its writer knows them."""
 
     def __init__(self, collector: Collector, table: str, name: str, column: ColumnState) -> None:
-        self._collector = collector
         self._name = path_of(table, name)
         self._most = int(np.iinfo(column.dtype).max) + 1
         self._dtype = column.dtype
@@ -53,7 +52,7 @@ class Categories:
         """Closes the hidden tables, which are of no column any more."""
         self.close()
         for table in (self._bytes, self._ends):
-            self._collector._members.pop(table.name, None)
+            table._of._members.pop(table.name, None)
 
     def load(self) -> None:
         """Looks at the texts that are there, before rows with their codes get into a version; what a crash

@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +18,7 @@ from cdd.dataset.protocol.log import Version
 from cdd.dataset.protocol.session import Session
 from cdd.dataset.protocol.state import State
 
+_collectors: "weakref.WeakSet[Collector]" = weakref.WeakSet()
 _pool: tuple[int, ThreadPoolExecutor] | None = None  # of which process
 
 
@@ -83,6 +85,15 @@ class Collector(ABC):
         self._closed = False
         self._process = os.getpid()
         self._committed_at = time.monotonic()
+        _collectors.add(self)
+
+    def has_sibling(self, table: str) -> bool:
+        """Whether another collector of this process has the tails of a table."""
+        return any(
+            other._id == self._id and table in other._members and other._members[table].is_open
+            for other in list(_collectors)
+            if other is not self and not other.closed
+        )
 
     @abstractmethod
     def commit(self, message: str = "") -> Version:

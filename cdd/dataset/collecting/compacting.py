@@ -6,6 +6,7 @@ rewritten as often as sizes double.
 """
 
 import warnings
+import weakref
 from bisect import bisect_left
 from collections.abc import Collection
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -150,7 +151,7 @@ class Compactor:
     tail."""
 
     def __init__(self, writer: Collector) -> None:
-        self._writer = writer
+        self._writer = weakref.ref(writer)
         self._pool: ThreadPoolExecutor | None = None
         self._jobs: list[Future[None]] = []
         self._is_stopped = False
@@ -173,7 +174,10 @@ class Compactor:
             self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _compact(self, table: str) -> None:
-        for name in list(self._writer._state.table(table).columns):
+        writer = self._writer()
+        names = [] if writer is None else list(writer._state.table(table).columns)
+        del writer  # whoever lets go of it meanwhile, lets go of its locks
+        for name in names:
             if self._is_stopped:
                 return
             try:
@@ -184,26 +188,33 @@ class Compactor:
                 warnings.warn(f"column {name!r} was not compacted: {error}", RuntimeWarning, stacklevel=1)
 
     def _compact_column(self, table: str, name: str) -> None:
-        writer = self._writer
-        state = writer._state
+        writer = self._writer()
+        if writer is None:
+            return
+        state, session, dataset_id, options = writer._state, writer._session, writer._id, writer._options
+        del writer
         column = state.column(table, name)
         extents = column.extents[:-1] if ex.is_open(column.extents) else column.extents
         if len(extents) == 0:
             return
-        sizes = stored_bytes(writer._session, table, name, column, extents)
+        sizes = stored_bytes(session, table, name, column, extents)
         ends = [0, *ex.ends(extents).tolist()]
-        least = bisect_left(ends, _period_start(state.table(table), writer._options.roll_seconds))
+        least = bisect_left(ends, _period_start(state.table(table), options.roll_seconds))
         far = [i for i, extent in enumerate(extents) if int(extent[ex.NUMBER]) in column.elsewhere]
         if far and far[-1] == len(extents) - 1:
             return  # what was attached stays where it is
         least = max(min(least, len(extents) - 1), far[-1] + 1 if far else 0)
-        first, last = doubling_run(sizes, writer._options.superchunk_bytes, least)
+        first, last = doubling_run(sizes, options.superchunk_bytes, least)
         if last - first == 1 and not ex.is_open(column.extents):
             return  # nothing to join; of tails one alone is rewritten in longer chunks
         is_clock = state.table(table).clock == name
         op, path = write_run(
-            writer._session, writer._id, table, name, column, ends[first], ends[last], is_clock, {}
+            session, dataset_id, table, name, column, ends[first], ends[last], is_clock, {}
         )
+        writer = self._writer()
+        if writer is None:
+            session.directory.delete(path)
+            return
         with writer._mutex:
             is_tried = not self._is_stopped
             try:

@@ -55,6 +55,7 @@ class SealedTable(TailTable):
 
     def __init__(self, collector: Collector, name: str, is_hidden: bool = False) -> None:
         super().__init__(collector, name, is_hidden)
+        self._session, self._directory = collector._session, collector._directory
         self._opened = False
         self._waiting: list[Rows] = []
         self._put: dict[str, list[Array]] = {}  # extents of superchunks that are in no version
@@ -206,10 +207,16 @@ class SealedTable(TailTable):
         return True
 
     def let_go(self) -> None:
-        for path in self._paths if not self._of._session.is_uncertain else ():
-            self._of._directory.delete(path)
+        for path in self._paths if not self._session.is_uncertain else ():
+            self._directory.delete(path)
         self._waiting, self._put, self._paths = [], {}, []
         self._opened = False
+
+
+def member_of(collector: Collector, name: str) -> TailTable:
+    """What appends to a table: the one that the collector has, or a new one."""
+    found = collector._members.get(name)
+    return found if isinstance(found, TailTable) else table_of(collector, name)
 
 
 def table_of(collector: Collector, name: str, is_hidden: bool = False) -> TailTable:

@@ -1,6 +1,7 @@
 """Appending to one table: what is given is looked at, texts become codes, files end where roll= says."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from cdd.dataset.collecting.incoming import (
     new_table,
     row_count,
 )
-from cdd.dataset.collecting.sealed import table_of
+from cdd.dataset.collecting.sealed import member_of
 from cdd.dataset.collecting.tails import TailTable
 from cdd.dataset.protocol.errors import ConflictError
 from cdd.dataset.protocol.log import HIDDEN
@@ -26,16 +27,26 @@ from cdd.dataset.protocol.state import TableState
 from cdd.dtypes import Array
 
 
-class TableWriter(AwaitedTableWriter):
-    """Appends to one table. DatasetWriter[name] gives it; flush, commit and close are the writer's."""
+@dataclass
+class Known:
+    """What a writer knows of a table while it is open."""
 
-    def __init__(self, collector: Collector, name: str) -> None:
+    last: Any = None  # the newest time, as an item of the clock
+    categories: dict[str, Categories] = field(default_factory=dict)
+    unseen_bytes: int = 0  # of rows, since the length of the tails was looked at
+
+
+class TableWriter(AwaitedTableWriter):
+    """Appends to one table. DatasetWriter[name] gives it; flush, commit and close are the writer's.
+
+    It has the writer, which does not have it, so that the last reference to the writer ends it.
+    """
+
+    def __init__(self, collector: Collector, name: str, known: Known) -> None:
         self._of = collector
         self._name = name
-        self._tails = table_of(collector, name)
-        self._last: Any = None  # the newest time, as an item of the clock
-        self._categories: dict[str, Categories] = {}
-        self._unseen_bytes = 0  # of rows, since the length of the tails was looked at
+        self._tails = member_of(collector, name)
+        self._known = known
 
     # ------------------------------------------------------------ what it is
 
@@ -77,7 +88,7 @@ class TableWriter(AwaitedTableWriter):
             state = self._need_table(given)
             self.open()
             check_rows(self._name, state, given)
-            check_order(self._name, state, given, self._last)
+            check_order(self._name, state, given, self._known.last)
             if rows == 0:
                 return
             coded = {name: self._coded(state, name, array) for name, array in given.items()}
@@ -93,7 +104,7 @@ class TableWriter(AwaitedTableWriter):
                 self._tails.write(coded, rows)
                 self._roll_if_long(coded)
             if state.clock is not None:
-                self._last = given[state.clock][-1]
+                self._known.last = given[state.clock][-1]
             limit = self._of._options.commit_rows
             if limit is not None and self._tails.uncommitted >= limit:
                 self._of.commit()
@@ -101,10 +112,10 @@ class TableWriter(AwaitedTableWriter):
     def _roll_if_long(self, written: dict[str, Array]) -> None:
         """As flush() does, for who does not flush: looks once in so many bytes of rows as a superchunk has
         stored ones, of which there are hardly more."""
-        self._unseen_bytes += sum(array.nbytes for array in written.values())
-        if self._unseen_bytes < self._of._options.superchunk_bytes:
+        self._known.unseen_bytes += sum(array.nbytes for array in written.values())
+        if self._known.unseen_bytes < self._of._options.superchunk_bytes:
             return
-        self._unseen_bytes = 0
+        self._known.unseen_bytes = 0
         if self._tails.is_due():
             self._tails.roll()
 
@@ -126,18 +137,18 @@ class TableWriter(AwaitedTableWriter):
         new: list[tuple[TailTable, TableState]] = []
         for name, column in made.columns.items():
             if column.category is not None:
-                self._categories[name] = Categories(self._of, self._name, name, column)
-                new += self._categories[name].new_tables()
+                self._known.categories[name] = Categories(self._of, self._name, name, column)
+                new += self._known.categories[name].new_tables()
         try:
             self._tails.create([*new, (self._tails, made)])
         except BaseException:
-            self._categories.clear()
+            self._known.categories.clear()
             raise
 
     def _coded(self, state: TableState, name: str, array: Array) -> Array:
         if state.columns[name].category is None:
             return array
-        return self._categories[name].codes(array)
+        return self._known.categories[name].codes(array)
 
     def _periods(self, state: TableState, given: dict[str, Array], rows: int) -> tuple[slice, list[slice]]:
         """Where the clock passes bounds of roll= in an append: the rows before the first one, which the tails
@@ -146,10 +157,10 @@ class TableWriter(AwaitedTableWriter):
         if seconds is None or state.clock is None or state.columns[state.clock].dtype.kind != "M":
             return slice(0, rows), []
         times = given[state.clock]
-        if self._last is not None:
-            times = np.concatenate((np.array([self._last], times.dtype), times))
+        if self._known.last is not None:
+            times = np.concatenate((np.array([self._known.last], times.dtype), times))
         period = times.astype("M8[s]").astype(np.int64) // seconds
-        changes = np.flatnonzero(period[1:] != period[:-1]) + (1 if self._last is None else 0)
+        changes = np.flatnonzero(period[1:] != period[:-1]) + (1 if self._known.last is None else 0)
         if not self._tails.has_rows():  # the tails are new already
             changes = changes[changes > 0]
         bounds = [int(at) for at in changes]
@@ -160,7 +171,7 @@ class TableWriter(AwaitedTableWriter):
 
     def forget_texts(self, name: str) -> None:
         """Lets go of the texts of a column that is to be dropped: another of its name has its own."""
-        categories = self._categories.pop(name, None)
+        categories = self._known.categories.pop(name, None)
         if categories is not None:
             categories.let_go()
 
@@ -170,20 +181,20 @@ class TableWriter(AwaitedTableWriter):
         state = self._tails.state
         if self._tails.is_open or state is None:
             return
-        self._last = None
+        self._known.last = None
         try:
             for name, column in state.columns.items():
                 if column.category is not None:
-                    if name not in self._categories:
-                        self._categories[name] = Categories(self._of, self._name, name, column)
-                    self._categories[name].load()
+                    if name not in self._known.categories:
+                        self._known.categories[name] = Categories(self._of, self._name, name, column)
+                    self._known.categories[name].load()
             self._tails.need_tails()
             state = self._of._state.table(self._name)
             if state.clock is not None and self._tails.rows > 0:
-                self._last = self._tails.read(state.clock, self._tails.rows - 1)[0]
+                self._known.last = self._tails.read(state.clock, self._tails.rows - 1)[0]
         except FormatError as error:
             self._tails.let_go()
-            for categories in self._categories.values():
+            for categories in self._known.categories.values():
                 categories.close()
             raise type(error)(
                 f"{error}; python -m cdd repair {self._of._directory.name} mends it, or a transaction drops "

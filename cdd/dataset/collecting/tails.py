@@ -1,5 +1,6 @@
 """Tails: the superchunks that rows of a table are appended to, one a column, kept equally long."""
 
+import weakref
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
@@ -35,7 +36,7 @@ class TailTable:
     """The tails of one table. Rows are not looked at: they are of its columns, and as many of each."""
 
     def __init__(self, collector: Collector, name: str, is_hidden: bool = False) -> None:
-        self._of = collector
+        self._collector = weakref.ref(collector)  # which has this: the last reference to it lets go of locks
         collector._members[name] = self
         self.name = name
         self.is_hidden = is_hidden
@@ -46,6 +47,13 @@ class TailTable:
         self._flushes = 0  # of these tails
         self._is_uneven = False  # an append failed halfway: rows behind `rows` are in some tails
         self._undone: tuple[dict[str, bytes], int] | None = None  # tails, and rows of them that count
+
+    @property
+    def _of(self) -> Collector:
+        found = self._collector()
+        if found is None:
+            raise ValueError("the writer is gone")
+        return found
 
     @property
     def state(self) -> TableState | None:
@@ -343,16 +351,20 @@ class TailTable:
         except BaseException as error:
             _close(opened)
             if isinstance(error, BlockingIOError):
-                table_name = f"table {self.name!r} of " if self.name else ""
-                if self.is_hidden:
-                    table_name = f"column {self.name.rpartition('.')[0]!r}, which holds texts, of "
-                raise BlockingIOError(
-                    error.errno, f"another writer appends to {table_name}this dataset", directory.name
-                ) from None
+                raise self._is_taken(error.errno) from None
             if isinstance(error, _cdd.FormatError):
                 raise type(error)(f"column {path_of(self.name, name)!r}: {error}") from None
             raise
         return opened
+
+    def _is_taken(self, number: int | None) -> BlockingIOError:
+        """The error for tails that another writer has."""
+        what = f"table {self.name!r}" if self.name else "the dataset's own table"
+        if self.is_hidden:
+            what = f"column {self.name.rpartition('.')[0]!r}, which holds texts"
+        has_it = self._of.has_sibling(self.name)
+        whose = "one of this process, which is not closed" if has_it else "one of another process"
+        return BlockingIOError(number, f"another writer appends to {what}, {whose}", self._of._directory.name)
 
     def let_go(self) -> None:
         """Closes the tails; what was flushed stays."""

@@ -2,6 +2,7 @@
 
 import time
 import warnings
+import weakref
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
@@ -12,7 +13,7 @@ from cdd import arguments
 from cdd.dataset.awaited import AwaitedDatasetWriter
 from cdd.dataset.collecting.collector import Collector
 from cdd.dataset.collecting.compacting import Compactor
-from cdd.dataset.collecting.table_writer import TableWriter
+from cdd.dataset.collecting.table_writer import Known, TableWriter
 from cdd.dataset.options import Options
 from cdd.dataset.protocol import ops_of_names
 from cdd.dataset.protocol.directory import Directory
@@ -29,7 +30,8 @@ class DatasetWriter(AwaitedDatasetWriter, Collector):
 
     def __init__(self, directory: Directory, options: Options) -> None:
         super().__init__(directory, options)
-        self._tables: dict[str, TableWriter] = {}
+        self._tables: weakref.WeakValueDictionary[str, TableWriter] = weakref.WeakValueDictionary()
+        self._known: dict[str, Known] = {}  # of tables
         self._compactor = Compactor(self)
         try:
             self._state = self._session.newest()
@@ -64,9 +66,10 @@ class DatasetWriter(AwaitedDatasetWriter, Collector):
 
     def _table(self, name: str) -> TableWriter:
         with self._lock():
-            if name not in self._tables:
-                self._tables[name] = TableWriter(self, name)
-            return self._tables[name]
+            found = self._tables.get(name)
+            if found is None:
+                found = self._tables[name] = TableWriter(self, name, self._known.setdefault(name, Known()))
+            return found
 
     def flush(self) -> None:
         """Returns when all rows that were appended are on the disk. Readers that refresh see them; it makes
