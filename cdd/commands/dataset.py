@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cdd.commands.terminal import Commands, bytes_text, natural
+from cdd.commands.terminal import ArgumentError, Commands, bytes_text, natural
 
 
 def is_dataset(path: str) -> bool:
@@ -138,24 +138,30 @@ def verify_one(path: str, options: argparse.Namespace) -> bool:
     return bool(report.ok)
 
 
-def compact(path: str, options: argparse.Namespace) -> int:
-    """compact of a dataset: joins what is small, in a version of its own."""
+def compact(path: str, options: argparse.Namespace, given: dict[str, Any]) -> int:
+    """compact of a dataset: joins what is small, in a version of its own; with options writes all anew."""
     from cdd import dataset
 
-    if options.output is not None:
-        raise ValueError("a dataset is compacted in place, as a new version: --output is for files")
+    _need_in_place(options, "compacted")
     with dataset.transaction(path, "compact", allow=options.allow) as t:
-        files = t.compact()
-    print(f"{path}: {files:,} file{'s' * (files != 1)} written, in place of smaller ones")
+        files = t.compact(**given)
+    what = "others" if given else "smaller ones"
+    print(f"{path}: {files:,} file{'s' * (files != 1)} written, in place of {what}")
     return 0
+
+
+def _need_in_place(options: argparse.Namespace, what: str) -> None:
+    if options.output is not None or options.overwrite:
+        raise ArgumentError(
+            f"a dataset is {what} in place, as a new version: --output and --overwrite are for files"
+        )
 
 
 def repair(path: str, options: argparse.Namespace) -> int:
     """repair of a dataset: new superchunks for damaged ones, in a version that says what is lost."""
     from cdd import dataset
 
-    if options.output is not None:
-        raise ValueError("a dataset is mended in place, as a new version: --output is for files")
+    _need_in_place(options, "mended")
     report = dataset.repair(path, allow=options.allow)
     print(report)
     return 1 if report.lost or report.lost_texts else 0

@@ -24,7 +24,8 @@ def add(commands: Commands) -> None:
         "compact",
         _compact,
         "Writes a file anew, in full chunks and with codecs chosen again. Without --output the new file "
-        "replaces it as a whole, if it is smaller.",
+        "replaces it as a whole, if it is smaller. Of a dataset: joins small files; with options writes all "
+        "files anew.",
     )
     for single in (repair, truncate, compact):
         single.add_argument("file", metavar="FILE")
@@ -50,11 +51,9 @@ def add(commands: Commands) -> None:
     kept = truncate.add_mutually_exclusive_group(required=True)
     kept.add_argument("--rows", type=natural, metavar="N", help="rows to keep")
     kept.add_argument("--chunks", type=natural, metavar="N", help="chunks to keep")
-    compact.add_argument("--profile", choices=("fast", "dense"), default="dense", help="(default: dense)")
-    compact.add_argument(
-        "--codec", choices=cdd.CODECS, default="auto", metavar="NAME", help="one of cdd.CODECS"
-    )
-    compact.add_argument("--zstd-level", type=natural, default=3, metavar="N", help="1 to 22 (default: 3)")
+    compact.add_argument("--profile", choices=("fast", "dense"), help="(default: dense)")
+    compact.add_argument("--codec", choices=cdd.CODECS, metavar="NAME", help="one of cdd.CODECS")
+    compact.add_argument("--zstd-level", type=natural, metavar="N", help="1 to 22 (default: 3)")
     compact.add_argument(
         "--chunk-bytes", type=natural, metavar="N", help="stored bytes of a chunk (default: 4096)"
     )
@@ -83,12 +82,11 @@ def _truncate(options: argparse.Namespace) -> int:
 
 
 def _compact(options: argparse.Namespace) -> int:
+    names = ("profile", "codec", "zstd_level", "chunk_bytes", "chunk_rows")
+    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     if dataset.is_dataset(options.file):
-        return dataset.compact(options.file, options)
-    names = ("profile", "codec", "zstd_level", "chunk_bytes", "chunk_rows", "overwrite")
-    before, after = cdd.compact(
-        options.file, options.output, **{name: getattr(options, name) for name in names}
-    )
+        return dataset.compact(options.file, options, given)
+    before, after = cdd.compact(options.file, options.output, overwrite=options.overwrite, **given)
     sizes = f"{bytes_text(before)} -> {bytes_text(after)}"
     if options.output is None and after >= before:
         print(f"{options.file}: {sizes} would not be smaller, it stays as it was")

@@ -213,6 +213,28 @@ class Draft:
         """A superchunk's number that no version has had, nor what this draft did so far."""
         return next_number(self.state, folder_of(table, name, column))
 
+    def end_tails(self, table: str) -> None:
+        """Ends the tails of a table and of its texts, so that their rows are sealed as all others. Raises
+        BlockingIOError while a collector has them."""
+        columns = self.state.table(table).columns
+        if self.state.table(table).hidden or not any(ex.is_open(one.extents) for one in columns.values()):
+            return
+        texts = {hidden for name in columns for hidden in hidden_tables(table, name)}
+        if any(one.is_open for name, one in self.writer._members.items() if name in {table, *texts}):
+            self.hold(table)  # as before
+            rows = self.state.table(table).rows
+            self.do(ops.Cut(table, rows, rows))
+            return
+        writer = DatasetWriter(self.session.directory, Options(clock=None))  # collectors may go on at once
+        try:
+            writer._table(table).open()
+            for member in (*writer._hidden_members(), writer._table(table)._tails):
+                if member.has_rows():
+                    member.roll()
+        finally:
+            writer._let_go()
+        self.catch_up()
+
     def compact(self, table: str, name: str, options: dict[str, Any], done: Collection[int] = ()) -> int:
         """Joins what is small in a column; with options all of it is written anew, but superchunks that are
         `done`. Returns how many files."""

@@ -1,6 +1,7 @@
 """Changing a dataset: operations that are collected and committed together, as one version."""
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -9,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cdd import arguments
+from cdd._cdd import FormatError
 from cdd.dataset.changing import Changes, ChangingColumn, fill_extent, rows_of
 from cdd.dataset.coding import add_texts
 from cdd.dataset.collecting.incoming import check_dtype, is_text
@@ -21,7 +23,7 @@ from cdd.dataset.protocol.directory import Directory, directory_of
 from cdd.dataset.protocol.log import Version
 from cdd.dataset.protocol.state import ColumnState, TableState, check_new_names, locate, path_of
 from cdd.dtypes import Array, array_of
-from cdd.options import check_names
+from cdd.options import ChunkOptions
 from cdd.store.reader import Reader
 
 
@@ -217,20 +219,55 @@ class TableTransaction:
 
     def compact(self, *, columns: Sequence[str] | None = None, **options: Any) -> int:
         """Joins superchunks that are small, and spots that were modified, of this table, of a transaction as
-        a whole of all tables; `columns` names some. Returns how many files it wrote. Options such as
-        profile="dense" are those of the new files. Raises KeyError for a column that is not there."""
+        a whole of all tables; `columns` names some. Returns how many files it wrote.
+
+        With options such as profile="dense" all rows are written anew, in files of these options; rows that
+        are appended later have those of their column. Where a collector has a table, its last file stays as
+        it is: RuntimeWarning. Options are codec, profile, zstd_level, chunk_bytes and chunk_rows, as of
+        cdd.open; a codec that would round rows is a ValueError. Raises KeyError for a column that is not
+        there.
+        """
         draft = self._draft
         draft.need_open()
-        check_names("x", options)
+        _check_chunk_options(options)
         names = (columns,) if isinstance(columns, str) else columns
         wanted = None if names is None else [self._find(name) for name in names]
+        meant = [
+            (table, name)
+            for table, state in draft.state.tables.items()
+            for name in state.columns
+            if (not self._table or self._table == table) and (wanted is None or (table, name) in wanted)
+        ]
+        if options:
+            for table in dict.fromkeys(table for table, _ in meant):
+                self._end_tails(table)
         made = 0
-        for table, state in list(draft.state.tables.items()):
-            for name in list(state.columns):
-                is_meant = not self._table or self._table == table
-                if is_meant and (wanted is None or (table, name) in wanted):
-                    made += draft.compact(table, name, options)
+        for table, name in meant:
+            try:
+                made += draft.compact(table, name, options)
+            except ValueError as error:
+                raise ValueError(f"column {path_of(table, name)!r}: {error}") from None
         return made
+
+    def _end_tails(self, table: str) -> None:
+        try:
+            self._draft.end_tails(table)
+        except (BlockingIOError, FormatError) as error:
+            what = f"table {table!r}" if table else "the dataset's own table"
+            warnings.warn(
+                f"the last file of each column of {what} stays as it is: {error}", RuntimeWarning, stacklevel=4
+            )
+
+
+def _check_chunk_options(options: dict[str, Any]) -> None:
+    """Raises TypeError or ValueError for what is no option of compact(), whose rows do not change."""
+    for name in options:
+        if name not in ChunkOptions.__annotations__:
+            raise TypeError(
+                f"{name}= is no option of compact(): those are {', '.join(ChunkOptions.__annotations__)}"
+            )
+    if str(options.get("codec")).startswith("okx_ob_f16"):
+        raise ValueError(f"codec {options['codec']!r} would round rows, which compact() does not change")
 
 
 class Transaction(TableTransaction):

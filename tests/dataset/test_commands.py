@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import cdd as store
 import cdd.dataset as datasets
 from cdd.commands import main
 
@@ -87,3 +88,26 @@ def test_the_example_runs() -> None:
     done = subprocess.run([sys.executable, "-P", str(example)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "row 1,005 is 0.0 now" in done.stdout
+
+
+def test_compact_honours_its_options(path: Path) -> None:
+    def codecs() -> set[str]:
+        datasets.expire(path, keep=1)
+        datasets.prune(path)
+        files = (path / "data").rglob("*.cdd")
+        return {chunk.codec for file in files for chunk in store.open(file).chunk_infos}
+
+    status, text = cdd("compact", path, "--codec", "raw")
+    assert (status, "3 files written, in place of others" in text) == (0, True), text
+    assert codecs() == {"raw"}
+    status, text = cdd("compact", path, "--codec", "zstd", "--zstd-level", "9", "--profile", "dense")
+    assert status == 0
+    assert codecs() == {"zstd"}
+    for refused in (["--output", "x"], ["--overwrite"]):
+        assert cdd("compact", path, *refused)[0] == 2
+        assert cdd("repair", path, *refused)[0] == 2
+    with datasets.open(path, "a") as w:
+        w.append(time=[100], price=[1.0])
+        w.commit()
+        with pytest.warns(RuntimeWarning, match="the last file of each column .* stays as it is"):
+            assert cdd("compact", path, "--profile", "dense")[0] == 0

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import cdd
 import cdd.dataset as datasets
 from cdd.dataset.collecting import compacting
 from tests.dataset.faulty import Faulty
@@ -85,7 +86,7 @@ def test_a_run_that_another_joined_meanwhile_is_left(tmp_path: Path, monkeypatch
             w.flush()
         w._compactor.wait()
     assert met[0] is not None
-    assert not told
+    assert all("the last file of each column of the dataset's own table stays" in text for text in told)
     assert len(datasets.open(path)) == 4005
     assert datasets.open(path).verify().ok
 
@@ -194,3 +195,76 @@ def test_an_append_over_bounds_of_the_clock_is_all_or_none(after: bool) -> None:
         datasets.prune(directory, orphans=True)
         assert ds.verify().ok
     assert at > 20
+
+
+def levels_of(path: Path) -> dict[str, set[str]]:
+    """Codecs of all chunks that the newest version has, by column."""
+    found: dict[str, set[str]] = {}
+    for file in sorted((path / "data").rglob("*.cdd")):
+        name = str(file.parent.relative_to(path / "data"))
+        found.setdefault(name, set()).update(chunk.codec for chunk in cdd.open(file).chunk_infos)
+    return found
+
+
+def test_compact_with_options_writes_the_last_file_too(tmp_path: Path) -> None:
+    path = tmp_path / "set"
+    random = np.random.default_rng(1)
+    values = random.normal(size=(20_000, 3)).round(2)
+    texts = np.array(["a", "b", "c"])[random.integers(0, 3, 20_000)]
+    with datasets.open(path, "w", clock=None) as w:
+        w.append(x=values[:9000], s=texts[:9000])
+        w.commit()
+        w.append(x=values[9000:], s=texts[9000:])
+        w.flush()
+        w._let_go()
+    for turn in range(2):
+        with datasets.transaction(path) as t:
+            assert t.compact(codec="raw") == 4  # of x, s, and two that hold the texts
+        datasets.expire(path, keep=1)
+        datasets.prune(path, orphans=True)
+        ds = datasets.open(path)
+        assert np.array_equal(ds["x"][:], values)
+        assert ds["s"].text() == texts.tolist()
+        assert set().union(*levels_of(path).values()) == {"raw"}, turn
+        assert ds["x"].superchunks <= 2  # one is empty, for who appends
+    with datasets.open(path, "a", clock=None) as w:
+        w.append(x=values[:10], s=texts[:10])
+        w.commit()
+        told = "the last file of each column of the dataset's own table stays as it is: .*another writer"
+        with datasets.transaction(path) as t:
+            with pytest.warns(RuntimeWarning, match=told):
+                assert t.compact(codec="zstd") == 4
+        w.append(x=values[:5], s=texts[:5])
+    assert np.array_equal(datasets.open(path)["x"][20_000:20_010], values[:10])
+    assert len(datasets.open(path)) == 20_015
+    with datasets.transaction(path) as t:  # what is held already
+        t.trim(20_010)
+        t.compact(codec="raw")
+    with datasets.transaction(path) as t:
+        t["s"][0] = "new"
+        t.compact(codec="raw")
+    assert datasets.open(path)["s"].text(0, 2) == ["new", texts[1]]
+    assert datasets.open(path).verify().ok
+
+
+def test_a_collector_may_begin_while_all_is_written_anew(tmp_path: Path) -> None:
+    path = tmp_path / "set"
+    with datasets.open(path, "w") as w:
+        w.append(time=np.arange(100))
+    with datasets.transaction(path) as t:
+        assert t.compact(profile="dense") == 1
+        with datasets.open(path, "a") as w:
+            w.append(time=np.arange(100, 200))
+    assert np.array_equal(datasets.open(path)["time"][:], np.arange(200))
+
+
+def test_compact_with_options_joins_neighbours(tmp_path: Path) -> None:
+    path = tmp_path / "set"
+    with datasets.open(path, "w") as w:
+        w.append(time=np.arange(100), x=np.zeros(100))
+    for row in range(0, 90, 30):
+        with datasets.transaction(path) as t:
+            t["x"][row] = 1.0
+    with datasets.transaction(path) as t:
+        assert t.compact(columns="x", profile="dense") == 1
+    assert datasets.open(path)["x"][:].nonzero()[0].tolist() == [0, 30, 60]

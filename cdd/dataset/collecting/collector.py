@@ -50,6 +50,9 @@ class Member(Protocol):
     def flushed(self) -> None:
         """The jobs were done."""
 
+    def has_rows(self) -> bool:
+        """Whether there are any in its tails."""
+
     def is_due(self) -> bool:
         """Whether its tails are long enough to be ended."""
 

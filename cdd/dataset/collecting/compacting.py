@@ -58,6 +58,22 @@ def small_runs(sizes: list[int], whole: list[bool], most: int) -> list[tuple[int
     return runs
 
 
+def full_runs(sizes: list[int], stay: list[bool], most: int) -> list[tuple[int, int]]:
+    """Runs [i, j) of neighbours that are written anew together: all but those that stay."""
+    runs: list[tuple[int, int]] = []
+    total = 0
+    for i, size in enumerate(sizes):
+        if stay[i]:
+            continue
+        if runs and runs[-1][1] == i and total + size <= most:
+            runs[-1] = runs[-1][0], i + 1
+            total += size
+        else:
+            runs.append((i, i + 1))
+            total = size
+    return runs
+
+
 def _period_start(table: TableState, seconds: int | None) -> int:
     """The row from which on sealed rows are of the same period of roll= as the last one, as far back as the
     extents tell: files end where a period does, so nothing before is joined with what comes after."""
@@ -130,20 +146,21 @@ def runs_to_join(
     most: int,
     left: Collection[int] | None,
 ) -> list[tuple[int, int]]:
-    """Row ranges of a column that are to lie in a superchunk each: what is small, or all that lies in files
-    where `left` tells which of these, by number, stay."""
+    """Row ranges of a column that are to lie in a superchunk each: what is small, or all that lies in sealed
+    files, where `left` tells which of these, by number, stay."""
     extents = ex.cut(column.extents, 0, rows)
     if ex.is_open(column.extents):
         extents = extents[: len(column.extents) - 1]  # the tail is a collector's
     if len(extents) == 0:
         return []
     ends = [0, *ex.ends(extents).tolist()]
-    if left is not None:
-        numbers = [int(extent[ex.NUMBER]) for extent in extents]
-        return [(ends[i], ends[i + 1]) for i, n in enumerate(numbers) if n and n not in left]
     sizes = stored_bytes(session, table, name, column, extents)
-    whole = [bool(e[ex.FIRST] == 0 and e[ex.NUMBER]) for e in extents]
-    return [(ends[i], ends[j]) for i, j in small_runs(sizes, whole, most)]
+    if left is not None:
+        stay = [int(e[ex.NUMBER]) == 0 or int(e[ex.NUMBER]) in left for e in extents]
+        runs = full_runs(sizes, stay, most)
+    else:
+        runs = small_runs(sizes, [bool(e[ex.FIRST] == 0 and e[ex.NUMBER]) for e in extents], most)
+    return [(ends[i], ends[j]) for i, j in runs]
 
 
 class Compactor:
