@@ -26,7 +26,6 @@ def made(place: Any) -> Any:
         (lambda t: t.compact(nosuch=1), TypeError, "nosuch= is no option"),
         (lambda t: t.compact(float16=True), TypeError, r"float16= is no option of compact\(\): those are codec"),
         (lambda t: t.compact(codec="okx_ob_f16+lz4"), ValueError, "would round rows"),
-        (lambda t: t.compact(codec="okx_ob_f32"), ValueError, "column 'side.values/utf8': .* cannot hold"),
         (lambda t: t.add_column("x", np.zeros(20), fill=7), ValueError, "one of the two"),
         (lambda t: t.add_column("x", fill=7, nosuch=1), TypeError, "'nosuch'"),
         (lambda t: t.add_column("x", np.zeros(20), row_shape=(3,)), ValueError, "column 'x' has 20 rows"),
@@ -42,6 +41,15 @@ def test_a_transaction_refuses_what_it_cannot_mean(
     with pytest.raises(error, match=text), datasets.transaction(place) as t:
         call(t)
     assert datasets.open(place).version == version
+
+
+def test_compact_names_the_column_that_a_codec_does_not_take() -> None:
+    place = made(datasets.MemoryDirectory())
+    with (
+        pytest.raises(ValueError, match="column 'time': .* cannot hold rows of datetime64"),
+        datasets.transaction(place) as t,
+    ):
+        t.compact(columns=["time"], codec="okx_ob_f32")
 
 
 def test_options_of_a_new_table_are_meant_for_what_it_has() -> None:

@@ -240,7 +240,7 @@ def test_the_command_and_what_single_files_refuse(path: Path, tmp_path: Path) ->
     assert status == 1
     assert "are lost, taken from all columns" in text
     assert datasets.open(path).verify().ok
-    assert command("repair", path, "--output", tmp_path / "x")[0] == 1
+    assert command("repair", path, "--output", tmp_path / "x")[0] == 2
 
 
 @pytest.mark.parametrize("rows", [40, 400])  # in the manifest itself, and in a page

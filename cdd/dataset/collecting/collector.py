@@ -90,13 +90,13 @@ class Collector(ABC):
         self._committed_at = time.monotonic()
         _collectors.add(self)
 
-    def has_sibling(self, table: str) -> bool:
-        """Whether another collector of this process has the tails of a table."""
-        return any(
-            other._id == self._id and table in other._members and other._members[table].is_open
-            for other in list(_collectors)
-            if other is not self and not other.closed
-        )
+    def whose(self, table: str) -> str:
+        """Who has the tails of a table that are taken, for an error."""
+        for other in list(_collectors):
+            member = other._members.get(table) if other._id == self._id and not other.closed else None
+            if other is not self and member is not None and member.is_open:
+                return "one of this process, which is not closed"
+        return "one of another process"
 
     @abstractmethod
     def commit(self, message: str = "") -> Version:

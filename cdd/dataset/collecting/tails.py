@@ -51,8 +51,7 @@ class TailTable:
     @property
     def _of(self) -> Collector:
         found = self._collector()
-        if found is None:
-            raise ValueError("the writer is gone")
+        assert found is not None
         return found
 
     @property
@@ -362,9 +361,8 @@ class TailTable:
         what = f"table {self.name!r}" if self.name else "the dataset's own table"
         if self.is_hidden:
             what = f"column {self.name.rpartition('.')[0]!r}, which holds texts"
-        has_it = self._of.has_sibling(self.name)
-        whose = "one of this process, which is not closed" if has_it else "one of another process"
-        return BlockingIOError(number, f"another writer appends to {what}, {whose}", self._of._directory.name)
+        text = f"another writer appends to {what}, {self._of.whose(self.name)}"
+        return BlockingIOError(number, text, self._of._directory.name)
 
     def let_go(self) -> None:
         """Closes the tails; what was flushed stays."""
