@@ -56,7 +56,9 @@ class Draft:
         self._compactions: list[Compaction] = []  # of the operations, in their order
         self.is_over = False
         self._locked: dict[str, dict[str, Writer]] = {}  # tails by their columns, by tables
-        self._unseen: dict[str, tuple[int, int, int]] = {}  # by tables: rows before hold(), its version's, all
+        self._unseen: dict[
+            str, tuple[int, int, int]
+        ] = {}  # by tables: rows before hold(), its version's, all
 
     def need_open(self) -> None:
         if self.is_over:
@@ -93,7 +95,9 @@ class Draft:
         seen, committed, rows = self._unseen[table]
         parts = [f"{committed - seen} rows were committed since the transaction began"] * (committed > seen)
         if rows > committed:
-            parts.append(f"{rows - committed} rows were flushed after version {self.base.number} and are in none")
+            parts.append(
+                f"{rows - committed} rows were flushed after version {self.base.number} and are in none"
+            )
         return f"{' and '.join(parts)}: len(t) counts them now, {rows} instead of {seen}"
 
     def behind(self, table: str) -> str:

@@ -206,7 +206,9 @@ class TableTransaction:
             draft.hold(self._table)
         table = draft.state.tables.get(self._table, TableState())
         if table.columns and table.rows != rows:
-            raise ValueError(f"{path} has {rows} rows, table {self._table!r} has {table.rows}{draft.behind(self._table)}")
+            raise ValueError(
+                f"{path} has {rows} rows, table {self._table!r} has {table.rows}{draft.behind(self._table)}"
+            )
         column.stored = ex.one(1, 0, rows, file_id) if rows else ex.none()
         draft.do(ops_of_names.AddColumn(self._table, name, column, rows))
 
@@ -255,7 +257,9 @@ class TableTransaction:
         except (BlockingIOError, FormatError) as error:
             what = f"table {table!r}" if table else "the dataset's own table"
             warnings.warn(
-                f"the last file of each column of {what} stays as it is: {error}", RuntimeWarning, stacklevel=4
+                f"the last file of each column of {what} stays as it is: {error}",
+                RuntimeWarning,
+                stacklevel=4,
             )
 
 

@@ -24,7 +24,11 @@ def made(place: Any) -> Any:
         (lambda t: t.compact(columns=["nosuch"]), KeyError, "nosuch"),
         (lambda t: t["trades"].compact(columns=["price"]), KeyError, "trades/price"),
         (lambda t: t.compact(nosuch=1), TypeError, "nosuch= is no option"),
-        (lambda t: t.compact(float16=True), TypeError, r"float16= is no option of compact\(\): those are codec"),
+        (
+            lambda t: t.compact(float16=True),
+            TypeError,
+            r"float16= is no option of compact\(\): those are codec",
+        ),
         (lambda t: t.compact(codec="okx_ob_f16+lz4"), ValueError, "would round rows"),
         (lambda t: t.add_column("x", np.zeros(20), fill=7), ValueError, "one of the two"),
         (lambda t: t.add_column("x", fill=7, nosuch=1), TypeError, "'nosuch'"),

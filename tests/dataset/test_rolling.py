@@ -231,9 +231,8 @@ def test_compact_with_options_writes_the_last_file_too(tmp_path: Path) -> None:
         w.append(x=values[:10], s=texts[:10])
         w.commit()
         told = "the last file of each column of the dataset's own table stays as it is: .*another writer"
-        with datasets.transaction(path) as t:
-            with pytest.warns(RuntimeWarning, match=told):
-                assert t.compact(codec="zstd") == 4
+        with datasets.transaction(path) as t, pytest.warns(RuntimeWarning, match=told):
+            assert t.compact(codec="zstd") == 4
         w.append(x=values[:5], s=texts[:5])
     assert np.array_equal(datasets.open(path)["x"][20_000:20_010], values[:10])
     assert len(datasets.open(path)) == 20_015

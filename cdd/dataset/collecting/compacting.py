@@ -225,9 +225,7 @@ class Compactor:
         if last - first == 1 and not ex.is_open(column.extents):
             return  # nothing to join; of tails one alone is rewritten in longer chunks
         is_clock = state.table(table).clock == name
-        op, path = write_run(
-            session, dataset_id, table, name, column, ends[first], ends[last], is_clock, {}
-        )
+        op, path = write_run(session, dataset_id, table, name, column, ends[first], ends[last], is_clock, {})
         writer = self._writer()
         if writer is None:
             session.directory.delete(path)
