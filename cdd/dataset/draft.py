@@ -56,9 +56,7 @@ class Draft:
         self._compactions: list[Compaction] = []  # of the operations, in their order
         self.is_over = False
         self._locked: dict[str, dict[str, Writer]] = {}  # tails by their columns, by tables
-        self._unseen: dict[
-            str, tuple[int, int, int]
-        ] = {}  # by tables: rows before hold(), its version's, all
+        self._unseen: dict[str, tuple[int, int, int]] = {}  # by tables: rows before hold(), committed, all
 
     def need_open(self) -> None:
         if self.is_over:

@@ -92,8 +92,8 @@ class _TailWriter(Writer):
 
 
 def open_tail(directory: Directory, path: str, **options: Any) -> Writer:
-    """Opens a superchunk to be appended to. Raises FormatError where there is none: what is missing, or empty,
-    is damage, and no place for a new one."""
+    """Opens a superchunk to be appended to. Raises FormatError where there is none: what is missing or
+    empty is damage, and no place for a new one."""
     try:
         if directory.size(path) == 0:
             raise _cdd.TruncatedError(f"{directory.name}/{path} is empty")

@@ -73,8 +73,8 @@ class TableTransaction:
     # ------------------------------------------------------------ rows
 
     def trim(self, rows: int) -> None:
-        """Keeps the first `rows` rows of the table. ValueError where others came behind those that len(t) told
-        of: nothing is taken away that nobody has seen."""
+        """Keeps the first `rows` rows of the table. ValueError where others came behind those that len(t)
+        told of: nothing is taken away that nobody has seen."""
         have = self._rows_to_change()
         keep = arguments.size("rows", rows, 0, have)
         self._draft.need_seen(self._table, keep, f"trim({keep})")
@@ -82,8 +82,8 @@ class TableTransaction:
             self._draft.do(ops.Cut(self._table, keep, have))
 
     def delete(self, start: int, stop: int) -> None:
-        """Takes rows [start, stop) away; those behind move up. Negative numbers count from the end: ValueError
-        where that is another one than len(t) told."""
+        """Takes rows [start, stop) away; those behind move up. Negative numbers count from the end:
+        ValueError where that is another one than len(t) told."""
         have = self._rows_to_change()
         if arguments.index("start", start) < 0 or arguments.index("stop", stop) < 0:
             self._draft.need_seen(self._table, 0, f"delete({start}, {stop})")

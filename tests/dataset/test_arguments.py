@@ -50,7 +50,7 @@ def test_a_transaction_refuses_what_it_cannot_mean(
 def test_compact_names_the_column_that_a_codec_does_not_take() -> None:
     place = made(datasets.MemoryDirectory())
     with (
-        pytest.raises(ValueError, match="column 'time': .* cannot hold rows of datetime64"),
+        pytest.raises(ValueError, match=r"column 'time': .* cannot hold rows of datetime64"),
         datasets.transaction(place) as t,
     ):
         t.compact(columns=["time"], codec="okx_ob_f32")
@@ -241,6 +241,6 @@ def test_rows_that_came_meanwhile_are_not_taken_away(tmp_path: Path) -> None:
     with datasets.transaction(path) as t:
         with datasets.open(path, "a") as w:
             w["trades"].append(time=np.array([99], "M8[ms]"), size=[1], side=["a"])
-        with pytest.raises(ValueError, match="1 rows were committed since.*11 instead of 10.*begin anew"):
+        with pytest.raises(ValueError, match=r"1 rows were committed since.*11 instead of 10.*begin anew"):
             t["trades"].trim(len(t["trades"]))
     assert len(datasets.open(path)["trades"]) == 11
