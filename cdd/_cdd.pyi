@@ -129,7 +129,13 @@ class Reader:
 
 @final
 class Superchunks:
-    def __new__(cls, options: dict[str, Any], max_open: int, /) -> Superchunks: ...
+    def __new__(
+        cls,
+        options: dict[str, Any],
+        max_open: int,
+        on_missing: Callable[[str], object] | None = None,
+        /,
+    ) -> Superchunks: ...
     @property
     def open_files(self) -> int: ...
     def close(self) -> None: ...

@@ -86,6 +86,20 @@ PyObject* new_error(PyObject* module, const char* name, const char* doc, PyObjec
 
 }  // namespace
 
+void throw_python_exception() {
+  PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  if (traceback != nullptr && value != nullptr) PyException_SetTraceback(value, traceback);
+  Py_XDECREF(type);
+  Py_XDECREF(traceback);
+  throw PythonException(std::shared_ptr<PyObject>(value, [](PyObject* held) {
+    if (Py_IsInitialized() == 0) return;
+    const Gil gil;
+    Py_XDECREF(held);
+  }));
+}
+
 void set_python_error(const ModuleState& state, PyObject* filename,
                       const std::exception_ptr& error) noexcept {
   try {

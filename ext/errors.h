@@ -32,6 +32,9 @@ class PythonException final : public Error {
   std::shared_ptr<PyObject> exception_;  // its last owner takes the GIL
 };
 
+// Throws the exception that is set, and takes it.
+[[noreturn]] void throw_python_exception();
+
 // Sets the Python exception for `error`. `filename` may be null.
 void set_python_error(const ModuleState& state, PyObject* filename, const std::exception_ptr& error) noexcept;
 

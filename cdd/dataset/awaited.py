@@ -13,6 +13,7 @@ import numpy.typing as npt
 from cdd import _cdd
 from cdd.awaited import FOLLOW_BYTES, Awaited, AwaitedInOrder, Follower, Found
 from cdd.dataset.collecting.incoming import named_rows
+from cdd.dataset.protocol.errors import VersionExpiredError
 from cdd.dataset.protocol.state import folder_of
 from cdd.indexing import Pick
 
@@ -147,8 +148,15 @@ class _Follower(Follower[dict[str, Any]]):
         names = table._chosen(self._columns)
         row_bytes = sum(column.nbytes // len(column) for column in map(table.__getitem__, names))
         step = max(1, FOLLOW_BYTES // max(1, row_bytes))
-        first, self._seen = self._seen, min(len(table), self._seen + step)
-        return {name: table[name].read(first, self._seen) for name in names}
+        stop = min(len(table), self._seen + step)
+        try:
+            rows = {name: table[name].read(self._seen, stop) for name in names}
+        except VersionExpiredError:  # pruned meanwhile: the newest version has these rows in other files
+            if not self._dataset.refresh():
+                raise
+            return self.next()
+        self._seen = stop
+        return rows
 
 
 class AwaitedDataset(AwaitedTable, Awaited):

@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 
 from cdd import _cdd
+from cdd._cdd import CddError
 from cdd.dataset.awaited import AwaitedColumn
 from cdd.dataset.checking import ColumnReport, find_wrong
 from cdd.dataset.home import Home
 from cdd.dataset.protocol import extents as ex
+from cdd.dataset.protocol.errors import VersionExpiredError
+from cdd.dataset.protocol.session import Session
 from cdd.dataset.protocol.state import ColumnState, files_of, folder_of, path_of, superchunk_path
 from cdd.dataset.superchunk import prefix_of
 from cdd.dtypes import Array, DType, buffer_dtype, code_of
@@ -68,7 +71,7 @@ class Column(AwaitedColumn, ArrayRows):
         return self._made
 
     def _give(self, state: ColumnState, rows: int, version: int) -> None:
-        name = f"{self._full_name} of version {version}"
+        name = f"{self._full_name}{_VERSION}{version}"
         self._made.set(np.ascontiguousarray(state.extents), self._places(state), rows, name)
 
     def _set(self, state: ColumnState, rows: int, version: int) -> None:
@@ -231,6 +234,26 @@ class Column(AwaitedColumn, ArrayRows):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _column_of, (self._home.dataset, self._full_name)
+
+
+_VERSION = " of version "  # in the names of columns that errors have
+
+
+def tell_missing(session: Session, text: str) -> None:
+    """For an error of a file that is not there: raises VersionExpiredError where its version was pruned."""
+    number = int(text.partition(_VERSION)[2].partition(",")[0])
+    try:
+        newest = session.latest()
+        session.check_kept(number, newest, number)
+    except VersionExpiredError as error:
+        what = text.partition("; ")[0]
+        raise VersionExpiredError(
+            f"{what}: {error}. A dataset that shows the newest version goes on after refresh()",
+            error.version,
+            error.floor,
+        ) from None
+    except (CddError, OSError):
+        return  # the first error says more
 
 
 def _column_of(dataset: Any, name: str) -> Any:

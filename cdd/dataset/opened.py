@@ -3,6 +3,7 @@
 import os
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -11,10 +12,11 @@ from cdd import _cdd, arguments
 from cdd.dataset.awaited import AwaitedDataset
 from cdd.dataset.checking import DatasetReport
 from cdd.dataset.collecting.category import BYTES, ENDS, texts_of
-from cdd.dataset.column import Column
+from cdd.dataset.column import Column, tell_missing
 from cdd.dataset.home import Home, Shown
 from cdd.dataset.nested import group_of
 from cdd.dataset.protocol.directory import Directory, LocalDirectory, directory_of
+from cdd.dataset.protocol.errors import VersionExpiredError
 from cdd.dataset.protocol.identity import read_id
 from cdd.dataset.protocol.log import Version
 from cdd.dataset.protocol.session import Session
@@ -60,7 +62,9 @@ class Dataset(AwaitedDataset, Table):
         self._id = read_id(directory, writes=False)
         self._session = Session(directory)
         self._files = _cdd.Superchunks(
-            {"check": check, "mmap": mmap, "max_chunk_bytes": max_chunk_bytes}, most
+            {"check": check, "mmap": mmap, "max_chunk_bytes": max_chunk_bytes},
+            most,
+            partial(tell_missing, self._session),
         )
         super().__init__(Home(self, self._session, self._files, self._id, allowed), "")
         options = self._options
@@ -69,9 +73,20 @@ class Dataset(AwaitedDataset, Table):
         self._tables: dict[str, Table] = {}
         self._closed = False
         state = self._session.newest() if as_of is None else self._session.find(as_of)
-        self._show(state, is_opening=True)
+        self._show_kept(state, is_opening=True)
 
     # ------------------------------------------------------------ what it shows
+
+    def _show_kept(self, state: State, is_opening: bool = False) -> None:
+        """_show(), of a newer version where this one was pruned meanwhile."""
+        while True:
+            try:
+                return self._show(state, is_opening)
+            except VersionExpiredError:
+                newer = self._session.latest()
+                if not self._is_live or newer.number == state.number:
+                    raise
+                state = newer
 
     def _show(self, state: State, is_opening: bool = False) -> None:
         """Shows a version, and of the newest what was flushed since."""
@@ -136,7 +151,7 @@ class Dataset(AwaitedDataset, Table):
             newest = self._session.latest()
             if newest.number != self._state.number:
                 self._session.check_history(self._state)
-                self._show(newest)
+                self._show_kept(newest)
             else:
                 self._look()
                 self._remember()

@@ -62,7 +62,7 @@ void Column::blame(std::size_t extent, const Error& error) const {
       break;
     case ErrorCode::Io:
       if (error.os_errno() == ENOENT) break;
-      throw error;
+      throw;  // maybe what Python raised
     default:
       throw;  // the one that is handled, of whatever class
   }
@@ -72,7 +72,9 @@ void Column::blame(std::size_t extent, const Error& error) const {
       is_missing ? "it is missing; prune() deletes what only expired versions have" : error.what();
   std::string text = "column " + name_ + ", superchunk " + std::to_string((*extents_)[extent].number) + ": ";
   if (what.find(path) == std::string::npos) text += path + ": ";
-  throw Error(is_missing ? ErrorCode::Corrupt : error.code(), text + what, error.place());
+  text += what;
+  if (is_missing) superchunks_->tell_missing(text);
+  throw Error(is_missing ? ErrorCode::Corrupt : error.code(), text, error.place());
 }
 
 // Rows before `end` of the column are there; the file may have grown since it was opened.

@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -29,6 +30,8 @@ class Superchunks {
     ReaderOptions reader;
     Mapping mapping = Mapping::Preferred;
     std::size_t max_open = 1024;
+    // Told the text of the error for a file that is not there; may throw another in its place. Any thread.
+    std::function<void(const std::string& text)> on_missing = {};
   };
   // One file, open or not. It lives as long as the Superchunks. What each read needs stands in a line of its
   // own, which no other file's users write to.
@@ -82,6 +85,10 @@ class Superchunks {
       file.is_touched.store(true, std::memory_order_relaxed);
     }
     return use;
+  }
+
+  void tell_missing(const std::string& text) const {
+    if (options_.on_missing) options_.on_missing(text);
   }
 
   std::size_t open_files() const;

@@ -1,6 +1,8 @@
 // class Superchunks:
 //     """The files of a dataset that are open."""
-//     def __init__(self, options: dict, max_open: int)    those of Reader
+//     def __init__(self, options: dict, max_open: int, on_missing: Callable | None)    those of Reader
+//         on_missing(text): called before a FormatError of that text, of a file that is not there; what it
+//         raises comes out in its place. It has no reference to this, which no garbage collector sees
 //     open_files: int
 //     def close(self) -> None     of all files, those in use when they no longer are
 //
@@ -42,10 +44,28 @@ struct ColumnObject {
 SuperchunksObject* as_superchunks(PyObject* self) { return reinterpret_cast<SuperchunksObject*>(self); }
 ColumnObject* cast(PyObject* self) { return reinterpret_cast<ColumnObject*>(self); }
 
+// Calls a Python function, of any thread; empty for None.
+std::function<void(const std::string&)> caller(PyObject* function) {
+  if (function == Py_None) return {};
+  const std::shared_ptr<PyObject> held(Ref::borrow(function).release(), [](PyObject* object) {
+    if (Py_IsInitialized() == 0) return;
+    const Gil gil;
+    Py_DECREF(object);
+  });
+  return [held](const std::string& text) {
+    const Gil gil;
+    const Ref done(PyObject_CallFunction(held.get(), "s", text.c_str()));
+    if (!done) throw_python_exception();
+  };
+}
+
 PyObject* superchunks_new(PyTypeObject* type, PyObject* args, PyObject*) {
   PyObject* options = nullptr;
   long long max_open = 0;
-  if (PyArg_ParseTuple(args, "O!L:Superchunks", &PyDict_Type, &options, &max_open) == 0) return nullptr;
+  PyObject* on_missing = Py_None;
+  if (PyArg_ParseTuple(args, "O!L|O:Superchunks", &PyDict_Type, &options, &max_open, &on_missing) == 0) {
+    return nullptr;
+  }
   auto* const self = allocate<SuperchunksObject>(type);
   if (self == nullptr) return nullptr;
   new (&self->core) std::shared_ptr<Superchunks>();
@@ -54,7 +74,7 @@ PyObject* superchunks_new(PyTypeObject* type, PyObject* args, PyObject*) {
     if (max_open < 1) fail(ErrorCode::InvalidArgument, "max_open is %lld, at least 1", max_open);
     const ReadOptions read = read_options(options);
     self->core = std::make_shared<Superchunks>(
-        Superchunks::Options{read.core, read.mapping, static_cast<std::size_t>(max_open)});
+        Superchunks::Options{read.core, read.mapping, static_cast<std::size_t>(max_open), caller(on_missing)});
   });
   return made ? owner.release() : nullptr;
 }

@@ -21,21 +21,6 @@ namespace {
 
 FetchedObject* cast(PyObject* self) { return reinterpret_cast<FetchedObject*>(self); }
 
-// Takes the exception that is set.
-[[noreturn]] void throw_exception() {
-  PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
-  PyErr_Fetch(&type, &value, &traceback);
-  PyErr_NormalizeException(&type, &value, &traceback);
-  if (traceback != nullptr && value != nullptr) PyException_SetTraceback(value, traceback);
-  Py_XDECREF(type);
-  Py_XDECREF(traceback);
-  throw PythonException(std::shared_ptr<PyObject>(value, [](PyObject* held) {
-    if (Py_IsInitialized() == 0) return;
-    const Gil gil;
-    Py_XDECREF(held);
-  }));
-}
-
 class Callables final : public FetchedStorage::Source {
  public:
   Callables(PyObject* size, PyObject* ask, PyObject* read) noexcept
@@ -53,9 +38,9 @@ class Callables final : public FetchedStorage::Source {
   std::uint64_t size() override {
     const Gil gil;
     const Ref found(PyObject_CallFunctionObjArgs(size_.get(), nullptr));
-    if (!found) throw_exception();
+    if (!found) throw_python_exception();
     const unsigned long long size = PyLong_AsUnsignedLongLong(found.get());
-    if (PyErr_Occurred() != nullptr) throw_exception();
+    if (PyErr_Occurred() != nullptr) throw_python_exception();
     return size;
   }
 
@@ -65,21 +50,21 @@ class Callables final : public FetchedStorage::Source {
     for (const ByteRange& range : ranges) {
       const Ref item(Py_BuildValue("(KK)", static_cast<unsigned long long>(range.offset),
                                    static_cast<unsigned long long>(range.size)));
-      if (!list || !item || PyList_Append(list.get(), item.get()) < 0) throw_exception();
+      if (!list || !item || PyList_Append(list.get(), item.get()) < 0) throw_python_exception();
     }
     const Ref done(PyObject_CallFunctionObjArgs(ask_.get(), list.get(), nullptr));
-    if (!done) throw_exception();
+    if (!done) throw_python_exception();
   }
 
   std::vector<FetchedStorage::Held> read(std::uint64_t offset, MutableBytes out) override {
     const Gil gil;
     const Ref found(PyObject_CallFunction(read_.get(), "Kn", static_cast<unsigned long long>(offset),
                                           static_cast<Py_ssize_t>(out.size())));
-    if (!found) throw_exception();
+    if (!found) throw_python_exception();
     std::vector<FetchedStorage::Held> held;
     if (PyList_Check(found.get()) == 0) {
       Buffer buffer;
-      if (!buffer.acquire(found.get(), PyBUF_SIMPLE)) throw_exception();
+      if (!buffer.acquire(found.get(), PyBUF_SIMPLE)) throw_python_exception();
       if (buffer.bytes().size() != out.size()) {
         fail(ErrorCode::Truncated, "%zu bytes at 0x%llx were fetched, of %zu", buffer.bytes().size(),
              static_cast<unsigned long long>(offset), out.size());
@@ -93,7 +78,7 @@ class Callables final : public FetchedStorage::Source {
       Buffer buffer;
       PyObject* const pair = PyList_GetItem(found.get(), i);
       if (PyArg_ParseTuple(pair, "KO", &at, &bytes) == 0 || !buffer.acquire(bytes, PyBUF_SIMPLE)) {
-        throw_exception();
+        throw_python_exception();
       }
       held.push_back({at, {buffer.bytes().begin(), buffer.bytes().end()}});
     }

@@ -1,6 +1,9 @@
 """Expiring and pruning: what is deleted, and what never is."""
 
+import asyncio
+import gc
 import os
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -177,3 +180,100 @@ def test_a_superchunk_that_has_just_begun_in_memory_is_its_writers() -> None:
         place.new_store("data/time/__7__.cdd")  # as the compactor of a collector begins one
         assert datasets.prune(place, orphans=True).deleted == ()
         assert place.list("data/time")[-1] == "__7__.cdd"
+
+
+def pruned(path: Path, mmap: bool | None, **options: object) -> datasets.Dataset:
+    """A reader of a version whose files are deleted, none of which it opened; the newest has the same rows."""
+    with datasets.open(path, "w") as w:
+        w.append(time=np.arange(100), ob=np.ones((100, 5, 3), np.float32), s=["a", "b"] * 50)
+        w["trades"].append(time=np.arange(50), price=np.arange(50.0))
+    ds = datasets.open(path, mmap=mmap, **options)  # type: ignore[call-overload]
+    for codec in ("zstd", "raw"):
+        with datasets.transaction(path) as t:
+            t.compact(codec=codec)
+    datasets.expire(path, keep=1)
+    assert datasets.prune(path).deleted
+    return ds  # type: ignore[no-any-return]
+
+
+READS = {
+    "a row": lambda ds: ds["ob"][5],
+    "rows": lambda ds: ds["ob"][5:8],
+    "cells": lambda ds: ds["ob"][5:8, 1:3, 0],
+    "some rows": lambda ds: ds["ob"][[5, 1]],
+    "a part": lambda ds: ds["ob"].read(0, 3, levels=[0, 2]),
+    "read": lambda ds: ds["ob"].read(0, 3),
+    "out": lambda ds: ds["ob"].read(0, 3, np.empty((3, 5, 3), np.float32)),
+    "windows": lambda ds: ds["ob"].read_windows([0, 5], 3),
+    "of the table": lambda ds: ds.read_windows([0, 5], 3),
+    "joined": lambda ds: ds.read_windows([0, 5], 3, columns=("s",), asof={"trades": ("price",)}),
+    "asof": lambda ds: ds.asof("trades"),
+    "search": lambda ds: ds["time"].searchsorted(5),
+    "at": lambda ds: ds.at(5),
+    "chunks": lambda ds: list(ds["ob"].iter_chunks()),
+    "texts": lambda ds: ds["s"].text(0, 3),
+    "categories": lambda ds: ds["s"].categories,
+    "table": lambda ds: ds["trades"].read(),
+    "awaited": lambda ds: asyncio.run(ds["ob"].aread(0, 3)),
+    "awaited windows": lambda ds: asyncio.run(ds.aread_windows([0], 3)),
+}
+
+
+@pytest.mark.parametrize("mmap", [None, False])
+@pytest.mark.parametrize("is_live", [True, False])
+def test_reading_what_was_pruned(is_live: bool, mmap: bool | None, tmp_path: Path) -> None:
+    path = tmp_path / "set"
+    ds = pruned(path, mmap)
+    number = int(ds.version)
+    if not is_live:
+        ds._is_live = False
+    for kind, read in READS.items():
+        ds._files.close()  # what refresh() looks at was open
+        told = rf"column [\w/.]+ of version {number}, superchunk 1: .*it is missing: .*version {number} is expi"
+        with pytest.raises(datasets.VersionExpiredError, match=told) as caught:
+            read(ds)
+        assert caught.value.version == number, kind
+    assert ds.refresh() == is_live
+    if is_live:
+        for read in READS.values():
+            read(ds)
+        assert np.array_equal(ds["time"][:], np.arange(100))
+    for file in (path / "data" / "time").iterdir():
+        file.unlink()
+    ds._files.close()
+    if is_live:  # no version was pruned that this one shows
+        with pytest.raises(cdd.FormatError, match="is missing"):
+            ds["time"][0]
+
+
+def test_nothing_keeps_the_session_of_a_reader(tmp_path: Path) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        ds = pruned(tmp_path / "set", None)
+        session = weakref.ref(ds._session)
+        ds._files.close()
+        with pytest.raises(datasets.VersionExpiredError):
+            ds["time"][0]
+        del ds
+        assert session() is None
+    finally:
+        gc.enable()
+
+
+def test_a_follower_goes_on_where_files_are_pruned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cdd.dataset.awaited.FOLLOW_BYTES", 30 * 8)
+    path = tmp_path / "set"
+    with datasets.open(path, "w") as w:
+        w.append(time=np.arange(100))
+    ds = datasets.open(path)
+    seen = []
+    for rows in ds.follow(start=0, timeout=0):
+        seen += rows["time"].tolist()
+        if len(seen) < 70:
+            with datasets.transaction(path) as t:
+                t.compact(codec="raw")
+            datasets.expire(path, keep=1)
+            datasets.prune(path)
+            ds._files.close()
+    assert seen == list(range(100))
