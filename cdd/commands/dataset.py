@@ -133,7 +133,7 @@ def verify_one(path: str, options: argparse.Namespace) -> bool:
     with opened(path, tell=False, allow=options.allow, max_chunk_bytes=options.max_chunk_bytes) as ds:
         report = ds.verify(progress=progress)
     told = [column for column in report.columns if not column.ok or not options.quiet]
-    if told:
+    if told or report.log:
         print(replace(report, columns=tuple(told)))
     return bool(report.ok)
 

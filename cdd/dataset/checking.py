@@ -38,18 +38,23 @@ class ColumnReport:
 
 @dataclass(frozen=True)
 class DatasetReport:
-    """What Dataset.verify() found: a ColumnReport for each column; as a str, a text for people."""
+    """What Dataset.verify() found: a ColumnReport for each column; as a str, a text for people.
+
+    log  a text for each version that is kept and whose record is missing or damaged
+    """
 
     path: str
     version: int
     columns: tuple[ColumnReport, ...]
+    log: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
-        return all(column.ok for column in self.columns)
+        return not self.log and all(column.ok for column in self.columns)
 
     def __str__(self) -> str:
-        return "\n".join(f"{self.path}, version {self.version}, {column}" for column in self.columns)
+        lines = [f"{self.path}, version {self.version}, {column}" for column in self.columns]
+        return "\n".join([*lines, *self.log])
 
 
 def find_wrong(

@@ -84,6 +84,12 @@ class Column(AwaitedColumn, ArrayRows):
                 self._waiting = (state, rows, version)
         self._state = state
 
+    def _is_like(self, state: ColumnState) -> bool:
+        """Whether it may show another state: of the same rows' layout, in the same folder."""
+        mine, folder = self._state, folder_of(self._table, self._key, state)
+        layout = (mine.dtype, mine.row_shape) == (state.dtype, state.row_shape)
+        return layout and folder_of(self._table, self._key, mine) == folder
+
     def _show(self, rows: int) -> None:
         """The same extents, of an open one as many rows as these need."""
         with _SETTING:

@@ -99,14 +99,19 @@ class Dataset(AwaitedDataset, Table):
                 if self._wanted is not None and not table.hidden and path_of(name, key) not in self._wanted:
                     continue
                 shown = view._columns.get(key)
-                if shown is None or shown.dtype != column.dtype or shown._row_shape != column.row_shape:
+                if shown is None or not shown._is_like(column):
                     view._columns[key] = shown = Column(self._home, name, key, column)
                 shown._set(column, table.rows, state.number)
             for key in [key for key in view._columns if key not in table.columns]:
                 del view._columns[key]
+            in_order = [key for key in table.columns if key in view._columns]
+            if list(view._columns) != in_order:
+                view._columns = {key: view._columns[key] for key in in_order}
             view._rows = table.rows
         for name in [name for name in self._tables if name not in state.tables]:
             del self._tables[name]
+        if list(self._tables) != [name for name in state.tables if name]:
+            self._tables = {name: self._tables[name] for name in state.tables if name}
         if self._wanted is not None:
             for name in self._wanted:
                 locate(state, name)
@@ -223,7 +228,8 @@ class Dataset(AwaitedDataset, Table):
 
     def verify(self, *, progress: Progress | None = None) -> DatasetReport:
         """Reads every chunk of every superchunk that this version uses, with every check there is, and says
-        all that is wrong. `progress(done, columns)` is called now and then."""
+        all that is wrong; and the record of every version that is kept. `progress(done, columns)` is called
+        now and then."""
         self._need_open()
         columns = [column for view in (self, *self._tables.values()) for column in view._columns.values()]
         reports = []
@@ -233,7 +239,8 @@ class Dataset(AwaitedDataset, Table):
             reports.append(column.verify())
         if progress is not None:
             progress(len(columns), len(columns))
-        return DatasetReport(self._session.directory.name, self._state.number, tuple(reports))
+        log = tuple(self._session.find_bad_records())
+        return DatasetReport(self._session.directory.name, self._state.number, tuple(reports), log)
 
     # ------------------------------------------------------------ files
 

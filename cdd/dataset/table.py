@@ -74,7 +74,15 @@ class Table(AwaitedTable):
         group = group_of(self._columns, name)
         if group is not None:
             return group
-        raise KeyError(f"there is no column {name!r}: {shown_names(self._columns)}")
+        raise KeyError(self._without(name))
+
+    def _without(self, name: str) -> str:
+        """Why it has no such column."""
+        if name in self._of_state.columns:
+            named = ", ".join(repr(key) for key in self._columns) or "none of this table"
+            full = path_of(self._table_name, name)
+            return f"column {full!r} was not opened: columns= of open() names {named}"
+        return f"there is no column {name!r}: {shown_names(self._columns)}"
 
     def __repr__(self) -> str:
         columns = ", ".join(self._columns) or "nothing"
@@ -87,6 +95,7 @@ class Table(AwaitedTable):
         self, start: int = 0, stop: int | None = None, *, columns: Sequence[str] | None = None
     ) -> dict[str, Array]:
         """Rows [start, stop) of several columns, all of them by default, as {name: array}."""
+        _need_numbers("read", start)
         names = self._chosen(columns)
         return {name: self._columns[name].read(start, stop) for name in names}
 
@@ -95,6 +104,7 @@ class Table(AwaitedTable):
     ) -> Any:
         """Rows [start, stop) as a pandas DataFrame whose index is the clock. Of wider columns each item is a
         column of its own, named "ob.0.1"; texts are texts."""
+        _need_numbers("to_pandas", start)
         clock = self.clock if self.clock in self._columns else None
         return to_pandas(self._columns, clock, start, stop, self._chosen(columns))
 
@@ -158,8 +168,8 @@ class Table(AwaitedTable):
         found: list[str] = []
         for name in names:
             group = group_of(self._columns, name) if name not in self._columns else None
-            if group is None:
-                self[name]
+            if group is None and name not in self._columns:
+                raise KeyError(f"{self._without(name)}; asof= joins columns of other tables")
             found += [name] if group is None else group.columns
         return tuple(found)
 
@@ -219,6 +229,11 @@ class Table(AwaitedTable):
         if not isinstance(found, Table):
             raise TypeError(f"asof joins another table, {arguments.shown(other)} is none")
         return found
+
+
+def _need_numbers(method: str, start: Any) -> None:
+    if isinstance(start, slice):
+        raise TypeError(f"{method} takes two numbers of rows: of a slice, {method}(rows.start, rows.stop)")
 
 
 def _table_of(dataset: Any, name: str) -> Any:

@@ -42,14 +42,11 @@ def _ticks(clock: DType, time: Any, up: bool) -> Array:
     """Times as items of the clock; of those between two of its ticks the later one, or the earlier."""
     given = np.asarray(arguments.without_zone(time))
     if clock.kind != "M":
+        if given.dtype.kind not in "biuf":
+            raise TypeError(f"the clock is {clock}: times are numbers in its unit, not {time!r}")
         return sought_items(given, clock)
     if given.dtype.kind != "M":
-        if given.dtype.kind in "iuf":
-            raise TypeError(f"the clock is {clock}: {arguments.shown(time)} is no time")
-        if given.dtype.kind in "OU" and given.ndim:
-            items = [np.datetime64(arguments.without_zone(item)) for item in given.ravel().tolist()]
-            given = np.array(items, "M8").reshape(given.shape)
-        given = given.astype("datetime64")
+        given = _parsed(given, time, clock)
     if not _is_finer(given.dtype, clock):
         return sought_items(given, clock)
     if np.isnat(given).any():
@@ -58,6 +55,19 @@ def _ticks(clock: DType, time: Any, up: bool) -> Array:
     if not up:
         return ticks
     return np.where(ticks < given, ticks + np.ones((), f"m8[{_unit(clock)}]"), ticks)
+
+
+def _parsed(given: Array, time: Any, clock: DType) -> Array:
+    """Datetimes and texts as datetime64."""
+    if given.dtype.kind in "biuf":
+        raise TypeError(f"the clock is {clock}: {arguments.shown(time)} is no time")
+    try:
+        if given.dtype.kind in "OU" and given.ndim:
+            items = [np.datetime64(arguments.without_zone(item)) for item in given.ravel().tolist()]
+            given = np.array(items, "M8").reshape(given.shape)
+        return given.astype("datetime64")
+    except (TypeError, ValueError):
+        raise ValueError(f"{time!r} is no time: a datetime64, a datetime, or ISO 8601 text") from None
 
 
 def _unit(dtype: DType) -> str:
@@ -106,9 +116,11 @@ def asof(
 
 def _tolerance(tolerance: Any, clock: DType, factor: int) -> int:
     """In the common unit, of which a clock's has `factor`."""
+    if clock.kind != "M" and np.asarray(tolerance).dtype.kind not in "biuf":
+        raise TypeError(f"the clock is {clock}: tolerance is a number in its unit, not {tolerance!r}")
     if isinstance(tolerance, str):
         span = arguments.span_ns(tolerance)
-        if not span or clock.kind != "M":
+        if not span:
             what = f'a number in the unit of the clock, {clock}, a timedelta64, or a text like "10ms"'
             raise ValueError(f"tolerance is {what}, not {tolerance!r}")
         tolerance = np.timedelta64(span, "ns")

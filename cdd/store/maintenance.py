@@ -203,24 +203,25 @@ def _target(path: Name, output: Name | None, overwrite: bool) -> tuple[str, str,
     """(source, target, whether the target may be there); through links, which are not to be replaced."""
     source = os.path.realpath(_path(path))
     if output is None:
-        _refuse_superchunk(source)
+        refuse_superchunk(
+            source,
+            "python -m cdd repair or compact DATASET, or cdd.dataset.transaction(), change it there; or give an "
+            "output",
+        )
         return source, source, True
     return source, _path(output), overwrite
 
 
-def _refuse_superchunk(path: str) -> None:
-    """A file that a dataset knows by its id would be another one for it. ValueError."""
-    if not _is_superchunk(Path(path)):
-        return
-    raise ValueError(
-        f"{path} belongs to a dataset, which knows it by its id: python -m cdd repair or compact DATASET, or "
-        "cdd.dataset.transaction(), change it there; or give an output"
-    )
+def refuse_superchunk(path: str, instead: str) -> None:
+    """A file that a dataset knows by its id would be another one for it. ValueError that says what to do
+    instead."""
+    if _is_superchunk(Path(path)):
+        raise ValueError(f"{path} belongs to a dataset, which knows it by its id: {instead}")
 
 
 def _is_superchunk(path: Path) -> bool:
     """By what it says of itself, or, an adopted or damaged one, by where it lies."""
-    with suppress(_cdd.CddError), Reader(path, mmap=False) as reader:
+    with suppress(_cdd.CddError, OSError), Reader(path, mmap=False) as reader:
         if reader.user_meta.startswith(b'{"dataset"'):
             return True
     parents = path.absolute().parents

@@ -1,5 +1,7 @@
 """Opening a store, and whole arrays in one call."""
 
+import os
+from pathlib import Path
 from typing import Any, Literal, Unpack, overload
 
 import numpy as np
@@ -9,6 +11,7 @@ from cdd import _cdd, arguments
 from cdd.dtypes import Array
 from cdd.options import ReaderOptions, WriterOptions, check_mode, check_names
 from cdd.store.awaited import Opening
+from cdd.store.maintenance import refuse_superchunk
 from cdd.store.reader import Out, Reader, Source
 from cdd.store.writer import Target, Writer
 
@@ -71,18 +74,34 @@ def open(source: Any, mode: str = "r", **options: Any) -> Reader | Writer:
 
     Raises FileNotFoundError, PermissionError, ... (OSError) from the system, BlockingIOError when another
     writer has the store open, FormatError for what is no cdd file, UnsupportedError for one of a newer
-    version, and TruncatedError or ChecksumError for damage to what is needed to open it.
+    version, and TruncatedError or ChecksumError for damage to what is needed to open it. A file of a dataset
+    can only be read: ValueError for modes "w", "x" and "a".
     """
     check_mode(mode, "rwxa")
     check_names(mode, options)
     if mode == "r":
-        return Reader(source, **options)
+        try:
+            return Reader(source, **options)
+        except IsADirectoryError as error:
+            if (Path(os.fsdecode(source)) / "meta" / "dataset.json").is_file():
+                text = "this folder is a dataset, which cdd.dataset.open() reads"
+                raise IsADirectoryError(error.errno, text, source) from None
+            raise
     if not isinstance(source, _cdd.Memory) and arguments.content(source) is not None:
         raise TypeError(
             "bytes are a store's content, which can only be read: write to a cdd.Memory or a path, "
             "which os.fsdecode() makes of bytes"
         )
+    if not isinstance(source, _cdd.Memory):
+        _refuse_superchunk(source)
     return Writer(source, mode, **options)
+
+
+def _refuse_superchunk(path: Any) -> None:
+    refuse_superchunk(
+        os.path.realpath(arguments.path(path, "a path or a cdd.Memory to be written")),
+        "cdd.dataset.open(path, 'a') appends to all columns of one, cdd.dataset.transaction() changes rows",
+    )
 
 
 @overload
@@ -112,6 +131,8 @@ def save(path: Target, array: npt.ArrayLike, **options: Any) -> None:
         raise ValueError(f"an array whose first dimension counts rows is saved, not {arguments.shown(given)}")
     if 0 in array.shape[1:]:
         raise ValueError(f"an array of shape {array.shape} has no items in its rows: it cannot be saved")
+    if not isinstance(path, _cdd.Memory):
+        _refuse_superchunk(path)
     options = {"dtype": array.dtype, "row_shape": array.shape[1:], **options}
     with Writer(path, "w", **{"visible": "close", **options}) as writer:
         writer.append(array)

@@ -1,5 +1,6 @@
 """Arguments that would do nothing, or other things than they say: each is an error that says so."""
 
+import datetime
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import cdd as store
 import cdd.dataset as datasets
 
 
@@ -88,7 +90,7 @@ def test_repair_knows_what_it_fills(tmp_path: Path) -> None:
         datasets.repair(tmp_path / "set", fill={"prise": 0.0})
 
 
-@pytest.mark.parametrize("given", [np.arange(3), [("x", 1)], "x", np.zeros(2, [("a", "i4")])])
+@pytest.mark.parametrize("given", [np.arange(3), [("x", 1)], "x"])
 def test_append_takes_columns_by_name(given: Any) -> None:
     with (
         datasets.open(datasets.MemoryDirectory(), "w") as w,
@@ -244,3 +246,122 @@ def test_rows_that_came_meanwhile_are_not_taken_away(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=r"1 rows were committed since.*11 instead of 10.*begin anew"):
             t["trades"].trim(len(t["trades"]))
     assert len(datasets.open(path)["trades"]) == 11
+
+
+# ------------------------------------------------------------ one view of all readers
+
+
+def test_columns_have_one_order_and_their_own_files(tmp_path: Path) -> None:
+    """Also where names change hands: a reader that refreshes shows what a new one shows."""
+    path = tmp_path / "set"
+    with datasets.open(path, "w", clock=None) as w:
+        w.append(a=np.arange(9.0), b=np.arange(9.0) * 2, c=np.arange(9))
+        for name in ("t", "u"):
+            w[name].append(x=np.arange(3))
+    ds = datasets.open(path)
+    assert ds["a"][8] == 8
+    for names in ([("b", "z")], [("a", "b"), ("z", "a")], [("c", "a0"), ("b", "c")]):
+        with datasets.transaction(path) as t:
+            for old, new in names:
+                t.rename_column(old, new)
+        assert ds.refresh()
+        other = datasets.open(path)
+        assert ds.columns == other.columns
+        assert ds.tables == other.tables
+        for name in ds.columns:
+            assert np.array_equal(ds[name][:], other[name][:])
+    assert ds.columns == ("c", "a", "a0")
+
+
+def test_open_leaves_files_of_datasets_alone(tmp_path: Path) -> None:
+    path = made(tmp_path / "set")
+    file = path / "data" / "price" / "__1__.cdd"
+    (tmp_path / "link.cdd").symlink_to(file)
+    adopted = tmp_path / "own.cdd"
+    store.save(adopted, np.arange(5))
+    datasets.adopt(tmp_path / "adopted", clock=None, x=adopted)
+    for place in (file, tmp_path / "link.cdd", str(next((tmp_path / "adopted" / "data").rglob("*.cdd")))):
+        before = Path(place).read_bytes()
+        for mode in ("w", "a"):
+            with pytest.raises(ValueError, match=r"belongs to a dataset.*cdd.dataset.open\(path, 'a'\)"):
+                store.open(place, mode)  # type: ignore[call-overload]
+        with pytest.raises(ValueError, match="belongs to a dataset"):
+            store.save(place, np.arange(3))
+        assert Path(place).read_bytes() == before
+    file.unlink()
+    with pytest.raises(ValueError, match="belongs to a dataset"):
+        store.open(file, "a")
+    assert not file.exists()
+
+
+# ------------------------------------------------------------ what errors say
+
+
+def test_a_clock_of_numbers_takes_numbers() -> None:
+    place = datasets.MemoryDirectory()
+    with datasets.open(place, "w") as w:
+        w.append(time=np.arange(5))
+        w["trades"].append(time=np.arange(5))
+    ds = datasets.open(place)
+    for tolerance in ("10ms", np.timedelta64(1, "ms"), datetime.timedelta(1)):
+        with pytest.raises(TypeError, match="the clock is int64: tolerance is a number in its unit, not"):
+            ds.asof("trades", tolerance=tolerance)
+    for time in ("2026-01-01", np.datetime64("2026-01-01"), datetime.datetime(2026, 1, 1), ["2026-01-01"]):
+        with pytest.raises(TypeError, match="the clock is int64: times are numbers in its unit, not"):
+            ds.at(time)
+        with pytest.raises(TypeError, match="the clock is int64: times are numbers in its unit, not"):
+            ds.between(0, time)
+    assert ds.asof("trades", tolerance=1).tolist() == list(range(5))
+    with pytest.raises(ValueError, match="'yesterday' is no time: a datetime64, a datetime, or ISO 8601"):
+        datasets.open(made(datasets.MemoryDirectory())).at("yesterday")
+
+
+def test_errors_name_what_is_there(tmp_path: Path) -> None:
+    path = made(tmp_path / "set")
+    with datasets.open(path, "a") as w:
+        with pytest.raises(ValueError, match="'price' is missing and 'prise' is unknown"):
+            w.append(time=np.array([99], "M8[ms]"), prise=[1.0], side=["a"])
+        given = np.zeros(2, [("time", "i8"), ("size", "i4")])
+        with pytest.raises(TypeError, match=r"append\({name: rows\[name\].*time, size; .*makes fees/time"):
+            w["new"].append(given)
+    ds = datasets.open(path, columns=("price", "time", "trades/time"))
+    told = r"'trades/size' was not opened: columns= of open\(\) names 'time'"
+    with pytest.raises(KeyError, match=told):
+        ds.read_windows([0], 2, asof={"trades": ("size",)})
+    with pytest.raises(KeyError, match="'trades/time': there are .*; asof= joins columns of other tables"):
+        ds.read_windows([0], 2, columns=("trades/time",))
+    rows = ds.between(np.datetime64(0, "ms"), np.datetime64(3, "ms"))
+    for read in (ds.to_pandas, ds.read):
+        with pytest.raises(TypeError, match=r"two numbers of rows: of a slice, .*\(rows.start, rows.stop\)"):
+            read(rows)
+    with pytest.raises(IsADirectoryError, match=r"a dataset, which cdd.dataset.open\(\) reads"):
+        store.open(path)
+    with pytest.raises(IsADirectoryError, match="cannot open"):
+        store.open(tmp_path)
+
+
+def test_verify_looks_at_the_log(tmp_path: Path) -> None:
+    path = made(tmp_path / "set")
+    datasets.tag(path, "early", 1)
+    for i in range(5):
+        with datasets.transaction(path) as t:
+            t["price"][i] = 9.0
+    log = path / "meta" / "log"
+    datasets.expire(path, keep=4)
+    datasets.prune(path)
+    assert datasets.open(path).verify().ok
+    numbers = [int(v) for v in datasets.open(path).versions()]
+    records = {number: log / f"{number:020d}.json" for number in numbers}
+    for number in numbers[1:]:
+        data = records[number].read_bytes()
+        records[number].unlink()
+        report = datasets.open(path).verify()
+        assert not report.ok
+        assert report.log == (f"{path}/meta/log/{number:020d}.json is missing",)
+        assert all(column.ok for column in report.columns)
+        records[number].write_bytes(data.replace(b'"op"', b'"oq"'))
+        (found,) = datasets.open(path).verify().log
+        assert f"version {number}" in found
+        assert found in str(datasets.open(path).verify())
+        records[number].write_bytes(data)
+    assert datasets.open(path).verify().ok

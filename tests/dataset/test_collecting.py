@@ -272,7 +272,8 @@ def test_verify_names_column_and_superchunk(tmp_path: Path) -> None:
     report = datasets.open(path).verify()
     assert not report.ok
     assert "ob: superchunk 1" in str(report)
-    cdd.save(file, np.zeros((2000, 3, 2), np.float32))
+    with cdd.Writer(file, "w") as other:
+        other.append(np.zeros((2000, 3, 2), np.float32))
     version = int(datasets.open(path, columns=["time"]).version)
     for told in ("another file", f"column ob of version {version}, superchunk 1: .* is missing"):
         with pytest.warns(

@@ -183,7 +183,7 @@ def test_a_superchunk_that_has_just_begun_in_memory_is_its_writers() -> None:
 
 
 def pruned(path: Path, mmap: bool | None, **options: object) -> datasets.Dataset:
-    """A reader of a version whose files are deleted, none of which it opened; the newest has the same rows."""
+    """A reader of a version whose files are deleted, none of which it opened; the newest has its rows."""
     with datasets.open(path, "w") as w:
         w.append(time=np.arange(100), ob=np.ones((100, 5, 3), np.float32), s=["a", "b"] * 50)
         w["trades"].append(time=np.arange(50), price=np.arange(50.0))
@@ -229,7 +229,7 @@ def test_reading_what_was_pruned(is_live: bool, mmap: bool | None, tmp_path: Pat
         ds._is_live = False
     for kind, read in READS.items():
         ds._files.close()  # what refresh() looks at was open
-        told = rf"column [\w/.]+ of version {number}, superchunk 1: .*it is missing: .*version {number} is expi"
+        told = rf"column [\w/.]+ of version {number}, superchunk 1: .*is missing: .*version {number} is expi"
         with pytest.raises(datasets.VersionExpiredError, match=told) as caught:
             read(ds)
         assert caught.value.version == number, kind

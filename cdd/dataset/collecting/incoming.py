@@ -20,6 +20,13 @@ _CLOCKS = "iuM"
 
 def named_rows(columns: Any, named: Mapping[str, npt.ArrayLike]) -> dict[str, npt.ArrayLike]:
     """What append() takes: one mapping, keywords, or both."""
+    names = getattr(getattr(columns, "dtype", None), "names", None)
+    if names:
+        raise TypeError(
+            "append takes rows by the name of their column: of a structured array a column for each field, "
+            f"append({{name: rows[name] for name in rows.dtype.names}}), which are {', '.join(names)}; "
+            "append(fees=rows) makes fees/" + names[0] + " and so on"
+        )
     if columns is not None and not isinstance(columns, Mapping):
         raise TypeError(
             "append takes rows by the name of their column, append(price=rows) or append({'price': rows}), "
@@ -149,7 +156,8 @@ def check_rows(table: str, state: TableState, given: dict[str, Array]) -> None:
     missing = [name for name in state.columns if name not in given]
     unknown = [name for name in given if name not in state.columns]
     if missing or unknown:
-        what = f"{missing[0]!r} is missing" if missing else f"{unknown[0]!r} is unknown"
+        parts = [f"{missing[0]!r} is missing"] * bool(missing) + [f"{unknown[0]!r} is unknown"] * bool(unknown)
+        what = " and ".join(parts)
         whose = f"table {table!r}" if table else "the dataset"
         raise ValueError(f"{whose} has the columns {', '.join(state.columns)}: {what}")
     for name, array in given.items():

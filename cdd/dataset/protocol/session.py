@@ -136,6 +136,21 @@ class Session:
         more = None if last is None else last - len(numbers)
         return [self.version(n) for n in [*numbers, *sorted(kept, reverse=True)[:more]]]
 
+    def find_bad_records(self) -> list[str]:
+        """What is wrong with the records of versions that are kept."""
+        found: dict[int, str] = {}
+        head = self.newest()
+        for number in [*sorted(head.tags.values()), *range(max(head.floor, 1), head.number + 1)]:
+            try:
+                self.log.record(number)
+            except VersionNotFoundError:
+                found[number] = f"{self.directory.name}/{logs.record_path(number)} is missing"
+            except (_cdd.CddError, OSError) as error:
+                found[number] = str(error)
+        head = self.newest(head.number) if found else head
+        kept = set(head.tags.values())  # others may have been pruned meanwhile
+        return [*dict.fromkeys(text for n, text in found.items() if n >= max(head.floor, 1) or n in kept)]
+
     def version(self, number: int) -> logs.Version:
         """What its record says of a version, which is there."""
         return logs.version_of(self.log.record(number))
