@@ -118,7 +118,7 @@ def repair(
     max_chunk_bytes = arguments.size("max_chunk_bytes", max_chunk_bytes, 1, (1 << 63) - 1)
     source = _path(path)
     if output is None:
-        _refuse_superchunk(os.path.realpath(source))
+        refuse_superchunk(os.path.realpath(source), _IN_PLACE)
         output = str(Path(source).with_suffix("")) + ".repaired.cdd"
     target = _path(output)
     if _is_same_file(source, target):
@@ -203,13 +203,14 @@ def _target(path: Name, output: Name | None, overwrite: bool) -> tuple[str, str,
     """(source, target, whether the target may be there); through links, which are not to be replaced."""
     source = os.path.realpath(_path(path))
     if output is None:
-        refuse_superchunk(
-            source,
-            "python -m cdd repair or compact DATASET, or cdd.dataset.transaction(), change it there; or give an "
-            "output",
-        )
+        refuse_superchunk(source, _IN_PLACE)
         return source, source, True
     return source, _path(output), overwrite
+
+
+_IN_PLACE = (
+    "python -m cdd repair or compact DATASET, or cdd.dataset.transaction() change it there; or give an output"
+)
 
 
 def refuse_superchunk(path: str, instead: str) -> None:

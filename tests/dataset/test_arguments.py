@@ -328,7 +328,7 @@ def test_errors_name_what_is_there(tmp_path: Path) -> None:
     told = r"'trades/size' was not opened: columns= of open\(\) names 'time'"
     with pytest.raises(KeyError, match=told):
         ds.read_windows([0], 2, asof={"trades": ("size",)})
-    with pytest.raises(KeyError, match="'trades/time': there are .*; asof= joins columns of other tables"):
+    with pytest.raises(KeyError, match=r"'trades/time': there are .*; asof= joins columns of other tables"):
         ds.read_windows([0], 2, columns=("trades/time",))
     rows = ds.between(np.datetime64(0, "ms"), np.datetime64(3, "ms"))
     for read in (ds.to_pandas, ds.read):

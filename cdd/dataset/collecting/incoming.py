@@ -156,8 +156,8 @@ def check_rows(table: str, state: TableState, given: dict[str, Array]) -> None:
     missing = [name for name in state.columns if name not in given]
     unknown = [name for name in given if name not in state.columns]
     if missing or unknown:
-        parts = [f"{missing[0]!r} is missing"] * bool(missing) + [f"{unknown[0]!r} is unknown"] * bool(unknown)
-        what = " and ".join(parts)
+        parts = [f"{name!r} is missing" for name in missing[:1]]
+        what = " and ".join([*parts, *(f"{name!r} is unknown" for name in unknown[:1])])
         whose = f"table {table!r}" if table else "the dataset"
         raise ValueError(f"{whose} has the columns {', '.join(state.columns)}: {what}")
     for name, array in given.items():
