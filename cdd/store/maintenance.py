@@ -118,7 +118,7 @@ def repair(
     max_chunk_bytes = arguments.size("max_chunk_bytes", max_chunk_bytes, 1, (1 << 63) - 1)
     source = _path(path)
     if output is None:
-        refuse_superchunk(os.path.realpath(source), _IN_PLACE)
+        _refuse_superchunk(os.path.realpath(source))
         output = str(Path(source).with_suffix("")) + ".repaired.cdd"
     target = _path(output)
     if _is_same_file(source, target):
@@ -203,7 +203,7 @@ def _target(path: Name, output: Name | None, overwrite: bool) -> tuple[str, str,
     """(source, target, whether the target may be there); through links, which are not to be replaced."""
     source = os.path.realpath(_path(path))
     if output is None:
-        refuse_superchunk(source, _IN_PLACE)
+        _refuse_superchunk(source)
         return source, source, True
     return source, _path(output), overwrite
 
@@ -213,18 +213,21 @@ _IN_PLACE = (
 )
 
 
-def refuse_superchunk(path: str, instead: str) -> None:
-    """A file that a dataset knows by its id would be another one for it. ValueError that says what to do
-    instead."""
-    if _is_superchunk(Path(path)):
-        raise ValueError(f"{path} belongs to a dataset, which knows it by its id: {instead}")
+def _refuse_superchunk(path: str) -> None:
+    """A file that a dataset knows by its id would be another one for it. ValueError."""
+    if is_in_dataset(Path(path)) or _is_superchunk(Path(path)):
+        raise ValueError(f"{path} belongs to a dataset, which knows it by its id: {_IN_PLACE}")
 
 
 def _is_superchunk(path: Path) -> bool:
-    """By what it says of itself, or, an adopted or damaged one, by where it lies."""
-    with suppress(_cdd.CddError, OSError), Reader(path, mmap=False) as reader:
-        if reader.user_meta.startswith(b'{"dataset"'):
-            return True
+    """By what it says of itself."""
+    with suppress(_cdd.CddError), Reader(path, mmap=False) as reader:
+        return reader.user_meta.startswith(b'{"dataset"')
+    return False
+
+
+def is_in_dataset(path: Path) -> bool:
+    """Whether a path is that of a dataset's file, also of an adopted or damaged one: by where it lies."""
     parents = path.absolute().parents
     return path.name.startswith("__") and any(
         folder.name == "data" and (folder.parent / "meta" / "dataset.json").is_file() for folder in parents

@@ -11,7 +11,7 @@ from cdd import _cdd, arguments
 from cdd.dtypes import Array
 from cdd.options import ReaderOptions, WriterOptions, check_mode, check_names
 from cdd.store.awaited import Opening
-from cdd.store.maintenance import refuse_superchunk
+from cdd.store.maintenance import is_in_dataset
 from cdd.store.reader import Out, Reader, Source
 from cdd.store.writer import Target, Writer
 
@@ -98,10 +98,12 @@ def open(source: Any, mode: str = "r", **options: Any) -> Reader | Writer:
 
 
 def _refuse_superchunk(path: Any) -> None:
-    refuse_superchunk(
-        os.path.realpath(arguments.path(path, "a path or a cdd.Memory to be written")),
-        "cdd.dataset.open(path, 'a') appends to all columns of one, cdd.dataset.transaction() changes rows",
-    )
+    real = os.path.realpath(arguments.path(path, "a path or a cdd.Memory to be written"))
+    if is_in_dataset(Path(real)):
+        raise ValueError(
+            f"{real} belongs to a dataset, which knows it by its id: cdd.dataset.open(path, 'a') appends to "
+            "all columns of one, cdd.dataset.transaction() changes rows"
+        )
 
 
 @overload
