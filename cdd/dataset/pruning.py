@@ -73,6 +73,7 @@ def expire(place: Any, keep: int | None = None, older_than: Any = None, message:
 
 def tag(place: Any, name: str, version: Any = None) -> Version:
     """Names a version, by default the newest, so that it is kept whatever expires; as_of=name opens it.
+    Returns the version that records the tag.
 
     Raises DatasetError for a name that is given, VersionExpiredError and VersionNotFoundError.
     """
