@@ -73,8 +73,8 @@ PyObject* superchunks_new(PyTypeObject* type, PyObject* args, PyObject*) {
   const bool made = with_gil(state_of_type(type), nullptr, [&] {
     if (max_open < 1) fail(ErrorCode::InvalidArgument, "max_open is %lld, at least 1", max_open);
     const ReadOptions read = read_options(options);
-    self->core = std::make_shared<Superchunks>(
-        Superchunks::Options{read.core, read.mapping, static_cast<std::size_t>(max_open), caller(on_missing)});
+    self->core = std::make_shared<Superchunks>(Superchunks::Options{
+        read.core, read.mapping, static_cast<std::size_t>(max_open), caller(on_missing)});
   });
   return made ? owner.release() : nullptr;
 }
