@@ -195,6 +195,6 @@ def test_a_second_writer_hears_who_has_the_table(tmp_path: Path) -> None:
         ):
             t.trim(0)
         code = f"from cdd import dataset; dataset.open({str(tmp_path / 'd')!r}, 'a').append(n=[1])"
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=False)
         assert "another writer appends to the dataset's own table, one of another process" in done.stderr
         second.close()
