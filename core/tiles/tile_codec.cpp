@@ -27,8 +27,10 @@ Scratch& gathered_bytes() {
   return own.value;
 }
 
-// Level 2 n - 1 of zstd is level n of blosc, which has nine.
-int blosc_level(int zstd_level) { return std::clamp((zstd_level + 1) / 2, 1, 9); }
+// Level 2 n - 1 of zstd is level n of blosc, up to 8; 9 is 22 of zstd.
+int blosc_level(int zstd_level) {
+  return zstd_level == kHighestLevel ? 9 : std::clamp((zstd_level + 1) / 2, 1, 8);
+}
 
 void check_level(const TileCodecOptions& options) {
   const int lowest = options.name == "zstd" ? kLowestLevel : 1;

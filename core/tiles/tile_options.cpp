@@ -80,7 +80,9 @@ TileOptions options_of(const zarr::ArrayMetadata& metadata, const TileOptions& g
       codec.name = coding.blosc_compressor == "lz4" ? "blosc-lz4"
                    : coding.level == 1              ? given.codec.name == "blosc-zstd" ? "blosc-zstd" : "auto"
                                                     : "blosc-zstd";
-      codec.zstd_level = codec.name == "blosc-zstd" ? std::clamp(2 * coding.level - 1, 1, 22) : 1;
+      codec.zstd_level = codec.name != "blosc-zstd" ? 1
+                         : coding.level >= 9        ? 22
+                                                    : std::max(2 * coding.level - 1, 1);
       break;
   }
   return options;

@@ -285,6 +285,17 @@ def _content(name: str) -> np.ndarray[Any, Any]:
     return (1000 + book / 8).astype(np.float32 if name == "book" else np.float64)
 
 
+def _stored(path: Path, data: np.ndarray[Any, Any], rows: int, **options: Any) -> int:
+    tile = (rows, *data.shape[1:])
+    with tiles.open(
+        path, "w", shape=(None, *data.shape[1:]), dtype=data.dtype, tile_shape=tile, shard_shape=tile,
+        checksum=False, **options,
+    ) as w:  # fmt: skip
+        w.append(data)
+        w.flush()
+        return w.progress().stored_bytes
+
+
 @pytest.mark.parametrize("rows", [2048, 16384])
 @pytest.mark.parametrize("codec,cname,level", [("blosc-zstd", "zstd", 1), ("blosc-lz4", "lz4", 5)])
 @pytest.mark.parametrize("name", ["camera", "smooth", "times", "book", "book64"])
@@ -293,13 +304,25 @@ def test_no_more_bytes_than_tensorstore(
 ) -> None:
     data = _content(name)
     rows = min(rows, len(data))
-    tile = (rows, *data.shape[1:])
-    with tiles.open(
-        tmp_path / "a", "w", shape=(None, *data.shape[1:]), dtype=data.dtype, tile_shape=tile,
-        shard_shape=tile, codec=codec, checksum=False,
-    ) as w:  # fmt: skip
-        w.append(data)
-        w.flush()
-        ours = w.progress().stored_bytes
+    ours = _stored(tmp_path / "a", data, rows, codec=codec)
     theirs = _stored_by_tensorstore(tmp_path / "b", data, rows, {"cname": cname, "clevel": level})
     assert ours <= theirs
+
+
+RECORDED = ["lob/es_changes", "lob/binance_btcperp_15ms", "series/binance_usdm_btcusdt_bbo_f64"]
+
+
+@pytest.mark.parametrize("name", ["camera", "smooth", "times", "book", "book64", *RECORDED])
+def test_levels_are_no_larger_than_tensorstores_nor_those_below(
+    tmp_path: Path, request: pytest.FixtureRequest, name: str
+) -> None:
+    # Level 2 n - 1 of zstd is level n of blosc.
+    data = request.getfixturevalue("recorded")(name) if name in RECORDED else _content(name)
+    rows = min(2048, len(data))
+    last = _stored(tmp_path / "1", data, rows, codec="blosc-zstd")
+    for level in (2, 3, 4, 5, 9):
+        stored = _stored(tmp_path / f"{level}", data, rows, codec="blosc-zstd", zstd_level=level)
+        packed = {"cname": "zstd", "clevel": (level + 1) // 2}
+        assert stored <= _stored_by_tensorstore(tmp_path / f"{level}b", data, rows, packed), level
+        assert stored <= last, level
+        last = stored

@@ -214,7 +214,7 @@ def test_one_writer_at_a_time(tmp_path: Path) -> None:
 def test_write_never_waits_and_loses_nothing(tmp_path: Path) -> None:
     frames = camera(64, 256, 256)
     bound = tiles.bytes_needed(
-        shape=(None, 256, 256), dtype="uint16", tile_shape=(8, 64, 64), codec="blosc-zstd"
+        shape=(None, 256, 256), dtype="uint16", tile_shape=(8, 64, 64), codec="blosc-zstd", zstd_level=9
     )
     with tiles.open(
         tmp_path / "a.zarr", "w", shape=(None, 256, 256), dtype="uint16", tile_shape=(8, 64, 64),

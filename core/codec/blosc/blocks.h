@@ -37,6 +37,7 @@ inline bool has_bit_planes(std::size_t block, std::size_t item) {
 // What a thread keeps of one block, shuffled and on the way there or back.
 struct BlockBuffers {
   Scratch shuffled, bytes;
+  Scratch tried;  // compressed, by one level of several
 };
 BlockBuffers& block_buffers();
 

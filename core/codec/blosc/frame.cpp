@@ -20,8 +20,11 @@ constexpr std::size_t kBlockBytes = 256 << 10;
 constexpr std::size_t kLz4StreamBytes = 192 << 10, kWideBlockBytes = 1536 << 10;
 constexpr std::size_t kShortStreamBytes = 16 << 10;  // where frequencies change, short streams follow them
 constexpr std::size_t kLongStreamBytes = 64 << 10;   // where what came before comes again, long ones have it
-constexpr std::size_t kSlowBlockBytes = 1 << 20;     // where the level asks for size
-constexpr int kSlowLevel = 5;
+constexpr std::size_t kSlowBlockBytes = 2 << 20;     // above level 1, where zstd is to find what it can
+
+// Levels of zstd that are tried above 1: those that blosc's have, and one before them. One that takes longer
+// is not always smaller, so that a level tries all up to it.
+constexpr int kSlowLevels[] = {2, 3, 5, 7, 9, 11, 13, 15, 22};
 
 // Each stream of zstd has headers: several shorter ones take more than all their bytes as one.
 constexpr std::size_t kLeastSplitZstd = 4096;
@@ -35,7 +38,15 @@ StreamEncoders& encoders() {
   return own.value;
 }
 
+bool is_slow(const Options& options) { return options.compressor == Compressor::Zstd && options.level > 1; }
+
+Options at_level_1(Options options) {
+  options.level = std::min(options.level, 1);
+  return options;
+}
+
 bool splits(std::size_t block, const Options& options) {
+  if (is_slow(options)) return false;  // what is found in one byte of the items helps with the next
   if (options.shuffle == BloscShuffle::None || options.item_bytes == 1) return false;
   return options.compressor == Compressor::Lz4 || block / options.item_bytes >= kLeastSplitZstd;
 }
@@ -50,11 +61,9 @@ Blocks cut(std::size_t bytes, const Options& options, bool has_long_streams = fa
     const std::size_t count = std::max<std::size_t>(bytes / least, 1);
     most = ((bytes + count - 1) / count + unit - 1) / unit * unit;
   } else {
-    const bool is_long = has_long_streams || options.level > 1;
-    const std::size_t stream = is_long ? kLongStreamBytes : kShortStreamBytes;
-    most = options.level >= kSlowLevel
-               ? kSlowBlockBytes
-               : std::clamp(stream * options.item_bytes, 2 * kShortStreamBytes, kBlockBytes);
+    const std::size_t stream = has_long_streams ? kLongStreamBytes : kShortStreamBytes;
+    most = is_slow(options) ? kSlowBlockBytes
+                            : std::clamp(stream * options.item_bytes, 2 * kShortStreamBytes, kBlockBytes);
   }
   const std::size_t fewest = (bytes + most - 1) / most;
   std::size_t block = bytes <= most ? bytes : most / unit * unit;
@@ -163,6 +172,20 @@ std::size_t compress_planned(const StreamPlan::OfStream& plan, Bytes stream, Mut
   return compress_zstd(plan.search, stream, out);
 }
 
+// The smallest of all levels up to this one.
+std::size_t compress_slowly(int level, Bytes stream, MutableBytes out) {
+  const MutableBytes other = block_buffers().tried.get(out.size()).first(out.size());
+  std::size_t least = out.size();
+  for (const int tried : kSlowLevels) {
+    if (tried > level) break;
+    const std::size_t stored = compress(Compressor::Zstd, stream, other, tried);
+    if (stored >= least) continue;
+    least = stored;
+    std::memcpy(out.data(), other.data(), stored);
+  }
+  return least;
+}
+
 // How the streams of one frame are compressed, and whether they are at all.
 struct Streams {
   const Options& options;
@@ -177,10 +200,11 @@ struct Streams {
   bool is_tried(Bytes stream, std::size_t s) noexcept {
     if (plan.is_made) return plan.of[s].way != StreamPlan::Way::Stored;
     if (options.compressor == Compressor::Lz4) return tries.is_due(stream, s);
-    return !options.skips_noise || !is_noise(stream);
+    return !options.skips_noise || is_slow(options) || !is_noise(stream);
   }
   std::size_t compressed(Bytes stream, std::size_t s, MutableBytes room) {
     if (plan.is_made) return compress_planned(plan.of[s], stream, room);
+    if (is_slow(options)) return compress_slowly(options.level, stream, room);
     const std::size_t stored = compress(options.compressor, stream, room, options.level);
     if (options.compressor == Compressor::Lz4) tries.note(s, stored < stream.size());
     return stored;
@@ -234,28 +258,9 @@ void put_header(std::byte* at, unsigned flags, const Options& options, std::size
   store<std::uint32_t>(at + 12, static_cast<std::uint32_t>(stored));
 }
 
-}  // namespace
-
-BlockBuffers& block_buffers() {
-  thread_local OfThread<BlockBuffers> own;
-  return own.value;
-}
-
-std::size_t encode_bound(std::size_t bytes, const Options& options) {
-  const std::size_t of_block = 4 + 4 * kMaxStreams;
-  return kHeaderBytes + bytes + cut(bytes, options).count() * of_block +
-         stream_bound(cut(bytes, options, true).block, options);
-}
-
-std::size_t scratch_bytes(std::size_t bytes, const Options& options) {
-  const std::size_t block = cut(bytes, options, true).block;
-  return (options.shuffle == BloscShuffle::Bit ? 2 : 1) * block +
-         plan_scratch_bytes(std::min(block, kLongStreamBytes)) +
-         run_scratch_bytes(std::min(block, kMostLiterals));
-}
-
-std::size_t encode(std::span<const Bytes> parts, std::size_t bytes, const Options& options,
-                   MutableBytes out) {
+// As encode() does; returns `most_bytes`, with something in `out`, where the frame would be no smaller.
+std::size_t encode_within(std::size_t most_bytes, std::span<const Bytes> parts, std::size_t bytes,
+                          const Options& options, MutableBytes out) {
   Streams streams{options, make_plan(parts, bytes, options), {}};
   const Blocks blocks = cut(bytes, options, streams.plan.has_long_streams);
   unsigned flags = blocks.is_split ? 0 : kUnsplit;
@@ -264,7 +269,7 @@ std::size_t encode(std::span<const Bytes> parts, std::size_t bytes, const Option
   PartReader reader(parts);
   encoders().literals.forget();
   std::byte* at = out.data() + kHeaderBytes + 4 * blocks.count();
-  const std::byte* const most = out.data() + kHeaderBytes + bytes;
+  const std::byte* const most = out.data() + most_bytes;
   for (std::size_t i = 0; i < blocks.count() && at < most; ++i) {
     store<std::uint32_t>(out.data() + kHeaderBytes + 4 * i, static_cast<std::uint32_t>(at - out.data()));
     at = streams.put_block(reader, blocks.size_of(i), blocks.streams_of(i),
@@ -275,6 +280,7 @@ std::size_t encode(std::span<const Bytes> parts, std::size_t bytes, const Option
     put_header(out.data(), flags, options, bytes, blocks.block, stored);
     return stored;
   }
+  if (most_bytes < bytes + kHeaderBytes) return most_bytes;
   put_header(out.data(), flags | kStored, options, bytes, blocks.block, bytes + kHeaderBytes);
   at = out.data() + kHeaderBytes;
   for (const Bytes part : parts) {
@@ -282,6 +288,36 @@ std::size_t encode(std::span<const Bytes> parts, std::size_t bytes, const Option
     at += part.size();
   }
   return bytes + kHeaderBytes;
+}
+
+}  // namespace
+
+BlockBuffers& block_buffers() {
+  thread_local OfThread<BlockBuffers> own;
+  return own.value;
+}
+
+std::size_t encode_bound(std::size_t bytes, const Options& options) {
+  const std::size_t of_block = 4 + 4 * kMaxStreams;
+  return kHeaderBytes + bytes + cut(bytes, at_level_1(options)).count() * of_block +
+         stream_bound(cut(bytes, options, true).block, options);
+}
+
+std::size_t scratch_bytes(std::size_t bytes, const Options& options) {
+  const std::size_t block = cut(bytes, options, true).block;
+  return (options.shuffle == BloscShuffle::Bit ? 2 : 1) * block +
+         (is_slow(options) ? stream_bound(block, options) : 0) +
+         plan_scratch_bytes(std::min(block, kLongStreamBytes)) +
+         run_scratch_bytes(std::min(block, kMostLiterals));
+}
+
+std::size_t encode(std::span<const Bytes> parts, std::size_t bytes, const Options& options,
+                   MutableBytes out) {
+  const std::size_t most = encode_within(bytes + kHeaderBytes, parts, bytes, at_level_1(options), out);
+  if (!is_slow(options)) return most;
+  const std::size_t stored = encode_within(most, parts, bytes, options, out);
+  if (stored < most) return stored;
+  return encode_within(bytes + kHeaderBytes, parts, bytes, at_level_1(options), out);
 }
 
 }  // namespace cdd::blosc
