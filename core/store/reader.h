@@ -159,6 +159,7 @@ class Reader final : public Rows, public InSharedPages {
   void ask(RowRange range) const;
   void check_chunk(std::uint64_t chunk) const;
   void read_near(const OpenChunk& open, std::span<const Piece> pieces, std::uint64_t end) const;
+  [[noreturn]] void need_chunk_before(const OpenChunk& open) const;
   template <class Item>
   void search_items(Bytes values, Side side, std::span<std::uint64_t> places, RowRange range) const;
   template <class Item>

@@ -107,6 +107,12 @@ void Reader::narrow(Item value, Side side, std::uint64_t* low, std::uint64_t* hi
   }
 }
 
+// The rows before this chunk's could have the place that was looked for, and no slot leads to them.
+void Reader::need_chunk_before(const OpenChunk& open) const {
+  static_cast<void>(open_chunk(open.number - 1));  // says what is wrong with it
+  fail(ErrorCode::Checksum, "the rows before row %llu cannot be found", static_cast<unsigned long long>(open.rows.first));
+}
+
 template <class Item>
 void Reader::search_items(Bytes values, Side side, std::span<std::uint64_t> places, RowRange range) const {
   const auto value_of = [&](std::size_t i) {
@@ -163,6 +169,7 @@ void Reader::search_items(Bytes values, Side side, std::span<std::uint64_t> plac
           count = half;
         }
       }
+      if (begin == 0 && open.rows.first > range.first) need_chunk_before(open);
       places[order[at]] = std::clamp(open.rows.first + begin, range.first, end);
     }
   });

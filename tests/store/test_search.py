@@ -71,3 +71,34 @@ def test_damage_that_no_look_needs_is_none(damaged: int, tmp_path: Path) -> None
             except cdd.ChecksumError:
                 continue
     assert found >= (10 if damaged != 300 else 1)
+
+
+@pytest.mark.parametrize("chunk_rows", [10, 25, 250])
+def test_any_damaged_byte_gives_an_error_or_the_right_place(chunk_rows: int) -> None:
+    """Of slots, too: those of the first rows of a range lead to none of them."""
+    times = np.arange(0, 1000, 10)
+    memory = cdd.Memory()
+    with cdd.open(memory, "w", chunk_rows=chunk_rows, index_chunks=8) as w:
+        w.append(times)
+    whole = bytes(memory)
+    values = np.array([-5, 0, 5, 95, 100, 105, 245, 250, 500, 985, 990, 1000])
+    right = wrong = 0
+    for at in range(len(whole)):
+        damaged = bytearray(whole)
+        damaged[at] ^= 0xFF
+        try:
+            reader = cdd.open(bytes(damaged))
+        except cdd.CddError:
+            continue
+        shown = times[: len(reader)]
+        for value in values:
+            for side in ("left", "right"):
+                try:
+                    place = reader.searchsorted(value, side=side)
+                except cdd.CddError:
+                    wrong += 1
+                    continue
+                assert place == np.searchsorted(shown, value, side=side), (at, value, side)
+                right += 1
+    assert right > wrong
+    assert wrong > 0 or chunk_rows == 250  # opening checks the last chunk
