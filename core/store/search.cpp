@@ -110,7 +110,8 @@ void Reader::narrow(Item value, Side side, std::uint64_t* low, std::uint64_t* hi
 // The rows before this chunk's could have the place that was looked for, and no slot leads to them.
 void Reader::need_chunk_before(const OpenChunk& open) const {
   static_cast<void>(open_chunk(open.number - 1));  // says what is wrong with it
-  fail(ErrorCode::Checksum, "the rows before row %llu cannot be found", static_cast<unsigned long long>(open.rows.first));
+  fail(ErrorCode::Checksum, "the rows before row %llu cannot be found",
+       static_cast<unsigned long long>(open.rows.first));
 }
 
 template <class Item>
