@@ -14,7 +14,7 @@ from cdd.dataset.protocol import extents as ex
 from cdd.dataset.protocol import ops
 from cdd.dataset.protocol.directory import LocalDirectory, directory_of
 from cdd.dataset.protocol.errors import OrderError
-from cdd.dataset.protocol.identity import DATASET, Owner, create, files_lock, read_id
+from cdd.dataset.protocol.identity import DATASET, Owner, clear, create, files_lock, read_id
 from cdd.dataset.protocol.log import Version
 from cdd.dataset.protocol.session import Session
 from cdd.dataset.protocol.state import (
@@ -37,8 +37,9 @@ def adopt(
     The files are linked into the dataset's folder, or copied where they cannot be linked, as superchunk 1 of
     each column, and stay what they are. Into other places, such as a MemoryDirectory, they are copied, and
     each may be a cdd.Memory. They must have the same number of rows; times in `clock` do not go
-    back. Raises ValueError, OrderError, DatasetError where the table has columns, and what opening the files
-    raises.
+    back. Raises ValueError, OrderError, DatasetError where the table has columns, FileExistsError for a
+    folder that holds other files, or those of a dataset that lost meta/dataset.json, and what opening the
+    files raises.
     """
     directory = directory_of(place)
     if not files:
@@ -46,6 +47,7 @@ def adopt(
     if clock not in (None, "time", *files):
         raise ValueError(f"clock is {clock!r}, and there is no column of that name: {', '.join(files)}")
     if directory.size(DATASET) is None:
+        clear(directory, replaces=False)
         create(directory)
     read_id(directory, writes=True)
     with Owner(directory) as owner, files_lock(directory):

@@ -66,12 +66,12 @@ def find_wrong(
     row_shape: tuple[int, ...],
 ) -> list[str]:
     """All that is wrong with one superchunk, of which a column uses these extents. It lies at `path`, or at
-    `elsewhere`."""
+    `elsewhere`. Raises OSError where it may be whole, and cannot be read: that is no damage."""
     if directory.size(path) is None if elsewhere is None else not Path(elsewhere).exists():
         return ["it is missing"]
     try:
         core = _cdd.Reader(directory.store(path) if elsewhere is None else elsewhere, {"mmap": False})
-    except (_cdd.CddError, OSError) as error:
+    except (_cdd.CddError, FileNotFoundError) as error:
         return [str(error)]
     try:
         if bytes.fromhex(core.id) != ex.id_of(extents[0]):
@@ -81,7 +81,7 @@ def find_wrong(
         needed = int(np.max(extents[:, ex.FIRST] + extents[:, ex.ROWS]))
         found = [] if core.rows >= needed else [f"it has {core.rows:,} rows, {needed:,} are needed"]
         return found + [str(chunk) for chunk in find_bad_chunks(core)]
-    except (_cdd.CddError, OSError) as error:
+    except _cdd.CddError as error:
         return [str(error)]
     finally:
         core.close()

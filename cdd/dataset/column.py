@@ -221,7 +221,11 @@ class Column(AwaitedColumn, ArrayRows):
                 progress(done, len(numbers))
             own = extents[extents[:, ex.NUMBER] == number]
             path = superchunk_path(self._table, self._key, self._state, number)
-            found = find_wrong(directory, path, places.get(number), own, self._state.dtype, self._row_shape)
+            try:
+                place = places.get(number)
+                found = find_wrong(directory, path, place, own, self._state.dtype, self._row_shape)
+            except OSError as error:
+                found = [str(error)]
             bad += [f"superchunk {number}, {places.get(number, path)}: {text}" for text in found]
         if progress is not None:
             progress(len(numbers), len(numbers))

@@ -27,7 +27,7 @@ from cdd.dataset.protocol.state import (
     next_number,
     superchunk_path,
 )
-from cdd.dataset.superchunk import NewSuperchunk, new_superchunk, open_tail
+from cdd.dataset.superchunk import NewSuperchunk, lock_damaged, new_superchunk, open_tail
 from cdd.dtypes import Array
 from cdd.store.writer import Writer
 
@@ -55,7 +55,7 @@ class Draft:
         self.files: list[str] = []  # that only this draft has
         self._compactions: list[Compaction] = []  # of the operations, in their order
         self.is_over = False
-        self._locked: dict[str, dict[str, Writer]] = {}  # tails by their columns, by tables
+        self._locked: dict[str, dict[str, Writer | _cdd.Lock]] = {}  # tails by their columns, by tables
         self._unseen: dict[str, tuple[int, int, int]] = {}  # by tables: rows before hold(), committed, all
 
     def need_open(self) -> None:
@@ -148,31 +148,45 @@ class Draft:
         counts = [
             ex.sealed_rows(column.extents) + len(tails[name]) - int(column.extents[-1, ex.FIRST])
             for name, column in state.columns.items()
-            if name in tails and bytes.fromhex(tails[name].id) == ex.id_of(column.extents[-1])
+            if name in tails
         ]
         flushed = min((count for count in counts if count >= state.rows), default=state.rows)
         if flushed > state.rows:
             self.do(ops.Append(table, flushed))
 
     def _lock_tails(self, table: str) -> dict[str, Writer]:
-        """Keeps collectors away by those tails that can be opened."""
+        """Keeps collectors away. Returns the tails that are sound, open; the others stay as they are."""
         directory = self.session.directory
         while True:
             state = self.session.newest(self.base.number)
+            rows = state.table(table).rows
             found: dict[str, Writer] = {}
-            self._locked[table] = found
+            held = self._locked[table] = {}
             for name, column in state.table(table).columns.items():
-                if ex.is_open(column.extents):
-                    path = superchunk_path(table, name, column, int(column.extents[-1, ex.NUMBER]))
-                    with suppress(_cdd.CddError):
-                        found[name] = open_tail(directory, path, **column.options)
+                if not ex.is_open(column.extents):
+                    continue
+                path = superchunk_path(table, name, column, int(column.extents[-1, ex.NUMBER]))
+                try:
+                    found[name] = open_tail(directory, path, column.extents, rows, **column.options)
+                    held[name] = found[name]
+                except _cdd.CddError:
+                    lock = lock_damaged(directory, path)
+                    if lock is not None:
+                        held[name] = lock
             if tails_of(self.session.newest(state.number), table) == tails_of(state, table):
                 return found
             self._unlock_tails(table)
 
     def _unlock_tails(self, table: str) -> None:
-        for writer in self._locked.pop(table, {}).values():
-            writer.close()
+        for held in self._locked.pop(table, {}).values():
+            held.close()
+
+    def unlock_damaged(self, table: str, name: str) -> None:
+        """Lets go of a column's tail where it is damaged, so that it can be searched. Collectors open it no
+        more for that."""
+        held = self._locked.get(table, {})
+        if isinstance(held.get(name), _cdd.Lock):
+            held.pop(name).close()
 
     def catch_up(self) -> None:
         """Goes on from the newest version, once files are held that others may have appended to."""

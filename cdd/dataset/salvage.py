@@ -104,20 +104,29 @@ class Salvage:
         ]
         self.kept: list[tuple[int, int, int]] = []
         self._column = column
+        self._of = draft, table, name
         self._core: _cdd.Reader | None = None
         self._temporary: Path | None = None
         if not self._used:
             return
         file_id = ex.id_of(extents[extents[:, ex.NUMBER] == number][0])
         path, elsewhere = place_of(draft, table, name, column, number)
-        with suppress(_cdd.CddError, OSError):
-            place = directory.store(path) if elsewhere is None else elsewhere
-            core = self._opened(place, file_id)
-            if core is not None and core.rows >= max(first + count for _, first, count in self._used):
-                self._keep_good_chunks(core)
-                return
-            if isinstance(place, str) and Path(place).is_file():
-                self._search(place, file_id, directory, path)
+        try:
+            # What is no damage, such as a file that may not be read, is no reason to take rows for lost.
+            with suppress(_cdd.CddError, FileNotFoundError):
+                place = directory.store(path) if elsewhere is None else elsewhere
+                self._look(place, file_id, directory, path)
+        except BaseException:
+            self.close()
+            raise
+
+    def _look(self, place: Any, file_id: bytes, directory: Directory, path: str) -> None:
+        core = self._opened(place, file_id)
+        is_short = core is None or core.rows < max(first + count for _, first, count in self._used)
+        if is_short and isinstance(place, str):
+            self._search(place, file_id, directory, path)
+        elif core is not None:
+            self._keep_good_chunks(core)
 
     def found(self) -> tuple[Kept, Ranges]:
         """What is whole of the rows that the column has here, and rows of the table that are lost."""
@@ -138,7 +147,7 @@ class Salvage:
         return whole, lost
 
     def _opened(self, place: Any, file_id: bytes) -> _cdd.Reader | None:
-        with suppress(_cdd.CddError, OSError):
+        with suppress(_cdd.CddError):
             core = _cdd.Reader(place, {"mmap": False})
             wanted = code_of(self._column.dtype), self._column.row_shape
             if bytes.fromhex(core.id) == file_id and core.layout in (None, wanted):
@@ -161,6 +170,8 @@ class Salvage:
 
     def _search(self, place: str, file_id: bytes, directory: Directory, path: str) -> None:
         self.close()
+        draft, table, name = self._of
+        draft.unlock_damaged(table, name)
         folder = directory.store(path.rpartition("/")[0])
         self._temporary = Path(f"{folder}/.repair-{secrets.token_hex(8)}")
         target = str(self._temporary)

@@ -3,6 +3,7 @@
 import json
 import secrets
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -91,15 +92,51 @@ class _TailWriter(Writer):
     _mode_of_append = "r+"
 
 
-def open_tail(directory: Directory, path: str, **options: Any) -> Writer:
-    """Opens a superchunk to be appended to. Raises FormatError where there is none: what is missing or
-    empty is damage, and no place for a new one."""
+def open_tail(directory: Directory, path: str, extents: Array, rows: int, **options: Any) -> Writer:
+    """Opens the last superchunk of a column, which has these extents and rows in a version, to be appended
+    to. Raises FormatError, and changes nothing, where it is missing, empty, another file or damaged, so that
+    fewer rows would be left than the version needs."""
+    shown = f"{directory.name}/{path}"
     try:
         if directory.size(path) == 0:
-            raise _cdd.TruncatedError(f"{directory.name}/{path} is empty")
+            raise _cdd.TruncatedError(f"{shown} is empty")
+        _need_sound(directory.store(path), shown, extents, rows)
         return _TailWriter(directory.store(path), "a", **options)
     except FileNotFoundError:
-        raise _cdd.FormatError(f"{directory.name}/{path} is missing") from None
+        raise _cdd.FormatError(f"{shown} is missing") from None
+
+
+def _need_sound(store: str | _cdd.Memory, shown: str, extents: Array, rows: int) -> None:
+    """A writer cuts off what is damaged at the end of its file, and repair() could keep rows behind it. So
+    one is tried on a copy of the file first."""
+    core = _cdd.Reader(store, {"mmap": False})
+    file_id = core.id
+    core.close()
+    wanted = ex.id_of(extents[-1])
+    if bytes.fromhex(file_id) != wanted:
+        raise _cdd.FormatError(
+            f"{shown} is another file than the dataset's: its id is {file_id}, not {wanted.hex()}"
+        )
+    needed = rows - ex.sealed_rows(extents) + int(extents[-1, ex.FIRST])
+    copy = _cdd.Memory(Path(store).read_bytes() if isinstance(store, str) else bytes(store))
+    try:
+        trial = _cdd.Writer(copy, "a", {})
+    except _cdd.CddError as error:
+        raise type(error)(f"{shown}: {error}") from None
+    left = trial.rows
+    trial.close()
+    if left < needed:
+        raise _cdd.TruncatedError(
+            f"{shown} is damaged: a writer would keep {left:,} rows of it, the version needs {needed:,}"
+        )
+
+
+def lock_damaged(directory: Directory, path: str) -> _cdd.Lock | None:
+    """Keeps writers away from a file that open_tail() does not open, and leaves it as it is. None where no
+    other process could have it. Raises BlockingIOError where a writer has it."""
+    if not directory.is_local or directory.size(path) is None:
+        return None
+    return _cdd.Lock(str(directory.store(path)))
 
 
 class _PuttingWriter(Writer):

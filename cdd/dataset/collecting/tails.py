@@ -337,16 +337,10 @@ class TailTable:
                 number = int(column.extents[-1, ex.NUMBER])
                 path = superchunk_path(self.name, name, column, number)
                 options = {**column.options, "durability": self._of._options.durability}
-                writer = open_tail(directory, path, **options)
+                writer = open_tail(directory, path, column.extents, table.rows, **options)
                 opened[name] = Tail(
                     number, path, bytes.fromhex(writer.id), writer, ex.sealed_rows(column.extents)
                 )
-                wanted = ex.id_of(column.extents[-1])
-                if opened[name].id != wanted:
-                    raise _cdd.FormatError(
-                        f"{path} is another file than the dataset's: its id is {writer.id}, not "
-                        f"{wanted.hex()}"
-                    )
         except BaseException as error:
             _close(opened)
             if isinstance(error, BlockingIOError):
