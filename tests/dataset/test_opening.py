@@ -1,5 +1,8 @@
-"""What opening makes of a folder that holds something else, or what is left of a dataset."""
+"""What opening makes of a folder that holds something else, or what is left of a dataset: of files at its
+end that are damaged, too."""
 
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -104,3 +107,159 @@ def test_who_comes_second_removes_nothing(tmp_path: Path, kind: str) -> None:
     filled(place)
     clear(place, replaces=False)
     assert len(cdd.dataset.open(place)) == 5
+
+
+def test_adopt_makes_no_dataset_among_other_files(tmp_path: Path) -> None:
+    path = tmp_path / "set"
+    cdd.save(tmp_path / "y.cdd", np.arange(9))
+    with cdd.dataset.open(path, "w") as w:
+        w.append(time=np.arange(9))
+    (path / "meta" / "dataset.json").rename(tmp_path / "kept.json")
+    with pytest.raises(FileExistsError, match="lost that file, put it back"):
+        cdd.dataset.adopt(path, table="t", y=tmp_path / "y.cdd")
+    assert not (path / "meta" / "dataset.json").exists()
+    (tmp_path / "kept.json").rename(path / "meta" / "dataset.json")
+    cdd.dataset.adopt(path, table="t", y=tmp_path / "y.cdd")
+    assert len(cdd.dataset.open(path)) == len(cdd.dataset.open(path)["t"]) == 9
+
+
+# ------------------------------------------------------------ damaged files at the end
+
+ROWS = 500
+X = np.random.default_rng(1).integers(0, 10**15, ROWS)
+
+
+def collected(path: Path, durability: str = "batch", is_killed: bool = False) -> tuple[Path, bytes]:
+    """A dataset whose tails have 50 chunks. Returns the last file of "x", and what it held with 250 rows."""
+    live = path.with_name("live") if is_killed else path
+    w = cdd.dataset.open(
+        live, "w", durability=durability, columns={key: {"chunk_rows": 10} for key in ("time", "x")}
+    )
+    for start in (0, 250):
+        w.append(time=np.arange(start, start + 250) * 3, x=X[start : start + 250])
+        w.commit()
+        if start == 0:
+            half = (live / "data/x/__1__.cdd").read_bytes()
+    if is_killed:
+        shutil.copytree(live, path)
+    w.close()
+    return path / "data/x/__1__.cdd", half
+
+
+def hit_records(file: Path, *chunks: int, wipes_index: bool = False) -> bytes:
+    with cdd.open(file, mmap=False) as reader:
+        infos = list(reader.chunk_infos)
+    data = bytearray(file.read_bytes())
+    for chunk in chunks:
+        data[infos[chunk].offset + infos[chunk].stored_bytes // 2] ^= 1
+    if wipes_index:
+        end = 14 + int.from_bytes(data[6:10], "little")  # of the header
+        end += int.from_bytes(data[end - 4 : end], "little")
+        data[end : infos[0].offset] = bytes(infos[0].offset - end)
+    file.write_bytes(data)
+    return bytes(data)
+
+
+def check_rows(path: Path, kept: np.ndarray) -> None:
+    ds = cdd.dataset.open(path)
+    assert np.array_equal(ds["time"][:], np.arange(ROWS)[kept] * 3)
+    assert np.array_equal(ds["x"][:], X[kept])
+    assert ds.verify().ok
+
+
+def test_whole_rows_of_a_file_that_is_too_short_are_kept(tmp_path: Path) -> None:
+    file, half = collected(tmp_path / "set")
+    file.write_bytes(half)
+    report = cdd.dataset.repair(tmp_path / "set")
+    assert [(lost.column, lost.start, lost.stop) for lost in report.lost] == [("x", 250, ROWS)]
+    check_rows(tmp_path / "set", np.arange(ROWS) < 250)
+    assert file.read_bytes() == half
+
+
+@pytest.mark.parametrize("part", ["values/utf8", "ends/ends"])
+def test_whole_texts_of_a_file_that_is_too_short_are_kept(tmp_path: Path, part: str) -> None:
+    file = tmp_path / "set" / "data" / f"s.{part}" / "__1__.cdd"
+    with cdd.dataset.open(tmp_path / "set", "w", clock=None) as w:
+        w.append(s=[f"a{k}" for k in range(10)])
+        w.commit()
+        half = file.read_bytes()
+        w.append(s=[f"b{k}" for k in range(10)])
+    file.write_bytes(half)
+    report = cdd.dataset.repair(tmp_path / "set")
+    assert [(lost.column, lost.start, lost.stop) for lost in report.lost_texts] == [("s", 10, 20)]
+    texts = cdd.dataset.open(tmp_path / "set")["s"].text()
+    assert list(texts[:11]) == [*(f"a{k}" for k in range(10)), "lost text 10"]
+
+
+@pytest.mark.parametrize("durability", ["none", "flush", "batch", "always"])
+def test_rows_behind_a_damaged_record_are_kept(tmp_path: Path, durability: str) -> None:
+    """A writer that was killed left no proof of them, and the next one would cut them off."""
+    path = tmp_path / "set"
+    file, _ = collected(path, durability, is_killed=True)
+    data = hit_records(file, 35)
+    if durability == "none":
+        with (
+            pytest.raises(cdd.FormatError, match=r"'x'.*is damaged.*cdd repair"),
+            cdd.dataset.open(path, "a") as w,
+        ):
+            w.append(time=[9000], x=[1])
+    assert file.read_bytes() == data
+    report = cdd.dataset.repair(path)
+    assert [(lost.column, lost.start, lost.stop) for lost in report.lost] == [("x", 350, 360)]
+    check_rows(path, np.arange(ROWS) // 10 != 35)
+
+
+def append(path: Path) -> None:
+    with pytest.raises(cdd.FormatError, match=r"'x'.*cdd repair"), cdd.dataset.open(path, "a") as w:
+        w.append(time=[9000], x=[1])
+
+
+def drop(path: Path) -> None:
+    with cdd.dataset.transaction(path) as t:
+        t.drop_column("x")
+
+
+def repair(path: Path) -> None:
+    assert cdd.dataset.repair(path).lost
+    check_rows(path, np.arange(ROWS) < 350)  # which rows those behind are nothing tells
+
+
+@pytest.mark.parametrize("work", [append, drop, repair])
+def test_damaged_files_at_the_end_stay(tmp_path: Path, work: Callable[[Path], None]) -> None:
+    file, _ = collected(tmp_path / "set")
+    data = hit_records(file, 35, wipes_index=True)
+    work(tmp_path / "set")
+    assert file.read_bytes() == data
+    assert cdd.repair(file, tmp_path / "x.cdd").rows == ROWS - 10
+
+
+def test_a_collector_is_kept_away_where_every_file_at_the_end_is_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "set"
+    with cdd.dataset.open(path, "w", clock=None, columns={"x": {"chunk_rows": 10}}) as w:
+        w.append(x=X)
+        w.commit()
+        file = path / "data/x/__1__.cdd"
+        data = hit_records(file, 35, wipes_index=True)
+        with pytest.raises(BlockingIOError):
+            cdd.dataset.repair(path)
+        assert file.read_bytes() == data
+
+
+def test_what_cannot_be_opened_is_not_lost(tmp_path: Path) -> None:
+    path = tmp_path / "set"
+    with cdd.dataset.open(path, "w", superchunk_bytes=3000) as w:
+        for start in range(0, ROWS, 100):
+            w.append(time=np.arange(start, start + 100) * 3, x=X[start : start + 100])
+            w.flush()
+    before = cdd.dataset.open(path).version
+    for number in (1, int(cdd.dataset.open(path)["x"]._state.extents[-1, 0])):
+        file = path / f"data/x/__{number}__.cdd"
+        file.rename(tmp_path / "whole.cdd")
+        file.mkdir()  # the system refuses to open it as a file
+        with pytest.raises(OSError, match="cannot open"):
+            cdd.dataset.repair(path)
+        file.rmdir()
+        (tmp_path / "whole.cdd").rename(file)
+        assert cdd.dataset.open(path).version == before
+    assert cdd.dataset.repair(path).mended == ()
+    check_rows(path, np.ones(ROWS, bool))
