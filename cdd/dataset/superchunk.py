@@ -18,6 +18,7 @@ from cdd.dtypes import Array, buffer_dtype, code_of
 from cdd.store.writer import Writer
 
 _SPREAD = 1 << 31  # numbers that are free to be chosen from
+_TRIED_BYTES = 8 << 20  # of a tail that is tried on a copy whatever its index shows
 
 
 @dataclass
@@ -100,17 +101,20 @@ def open_tail(directory: Directory, path: str, extents: Array, rows: int, **opti
     try:
         if directory.size(path) == 0:
             raise _cdd.TruncatedError(f"{shown} is empty")
-        _need_sound(directory.store(path), shown, extents, rows)
+        _need_sound(directory, path, extents, rows)
         return _TailWriter(directory.store(path), "a", **options)
     except FileNotFoundError:
         raise _cdd.FormatError(f"{shown} is missing") from None
 
 
-def _need_sound(store: str | _cdd.Memory, shown: str, extents: Array, rows: int) -> None:
+def _need_sound(directory: Directory, path: str, extents: Array, rows: int) -> None:
     """A writer cuts off what is damaged at the end of its file, and repair() could keep rows behind it. So
-    one is tried on a copy of the file first."""
+    one is tried on a copy of the file first. A long file whose index shows all rows is not copied: a writer
+    cuts off rows of it only where durability="none" and a kill left them without a proof, and a record is
+    damaged, too."""
+    store, shown = directory.store(path), f"{directory.name}/{path}"
     core = _cdd.Reader(store, {"mmap": False})
-    file_id = core.id
+    file_id, rows_shown = core.id, core.rows
     core.close()
     wanted = ex.id_of(extents[-1])
     if bytes.fromhex(file_id) != wanted:
@@ -118,6 +122,8 @@ def _need_sound(store: str | _cdd.Memory, shown: str, extents: Array, rows: int)
             f"{shown} is another file than the dataset's: its id is {file_id}, not {wanted.hex()}"
         )
     needed = rows - ex.sealed_rows(extents) + int(extents[-1, ex.FIRST])
+    if rows_shown >= needed and (directory.size(path) or 0) > _TRIED_BYTES:
+        return
     copy = _cdd.Memory(Path(store).read_bytes() if isinstance(store, str) else bytes(store))
     try:
         trial = _cdd.Writer(copy, "a", {})

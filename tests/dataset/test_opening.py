@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cdd
-from cdd.dataset import MemoryDirectory
+from cdd.dataset import MemoryDirectory, superchunk
 from cdd.dataset.protocol.directory import Directory, LocalDirectory
 from cdd.dataset.protocol.identity import DATASET, clear
 
@@ -225,7 +225,12 @@ def repair(path: Path) -> None:
 
 
 @pytest.mark.parametrize("work", [append, drop, repair])
-def test_damaged_files_at_the_end_stay(tmp_path: Path, work: Callable[[Path], None]) -> None:
+@pytest.mark.parametrize("is_long", [False, True])
+def test_damaged_files_at_the_end_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, work: Callable[[Path], None], is_long: bool
+) -> None:
+    if is_long:
+        monkeypatch.setattr(superchunk, "_TRIED_BYTES", 0)
     file, _ = collected(tmp_path / "set")
     data = hit_records(file, 35, wipes_index=True)
     work(tmp_path / "set")
