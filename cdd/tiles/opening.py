@@ -85,6 +85,7 @@ def open(path: Any, mode: str = "r", **options: Any) -> TileReader | TileWriter:
         return _resumed(os.fspath(path), options)
     prepared = for_core(options)
     if mode == "w":
+        path = os.path.realpath(path) if os.path.islink(path) else path  # noqa: PTH114  the link stays
         check_replaceable(os.fspath(path))
     return TileWriter(path, mode, prepared)
 

@@ -1,47 +1,77 @@
-"""What mode "w" may remove: an array, or a pyramid of arrays, and not a file that is none of theirs."""
+"""What mode "w" may remove: an array, or a pyramid of arrays, and nothing that is none of theirs."""
 
+import json
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 from cdd._cdd import FormatError
 from cdd.tiles.pyramid import read_group
 
-# Keys of chunks and shards: "c/0/1", "c.0.1", and those of zarr v2, "0/1" and "0.1".
-_KEY = re.compile(r"(c[/.])?\d+([/.]\d+)*|c")
 _OWN = re.compile(r"zarr\.json|\.zarr\.json\..*\.tmp|\.cdd-journal")
 
 
 def check_replaceable(path: str) -> None:
     """Raises FileExistsError for a group that is no pyramid, and for a folder that holds more than what an
-    array or a pyramid has. What is no array at all, the core refuses."""
+    array or a pyramid has: other files, links, folders. What is no array at all, the core refuses."""
     if not Path(path, "zarr.json").is_file():
         return
     try:
         group = read_group(path)
     except FormatError as error:
         raise _refusal(path, "which is a zarr group and no pyramid of images") from error
-    for folder, _, names in os.walk(path):
-        inside = os.path.relpath(folder, path).replace(os.sep, "/")
-        key = "" if inside == "." else f"{inside}/"
+    if group is None:
+        _check_array(path, path)
+        return
+    arrays = {Path(path, scale) for scale in group.scales}
+    above = {parent for array in arrays for parent in array.parents}
+    for folder, folders, names in os.walk(path):
+        for found in [Path(folder, name) for name in folders]:
+            if found in arrays and not found.is_symlink():
+                _check_array(path, str(found))
+                folders.remove(found.name)
+            elif found not in above:
+                raise _stray(path, found)
+        for found in [Path(folder, name) for name in names]:
+            if found.parent != Path(path) or not _OWN.fullmatch(found.name):
+                raise _stray(path, found)
+
+
+def _check_array(path: str, array: str) -> None:
+    keys, above = _keys_of(array)
+    for folder, folders, names in os.walk(array):
+        inside = os.path.relpath(folder, array).replace(os.sep, "/")
+        lead = "" if inside == "." else f"{inside}/"
+        for name in folders:
+            if not above.fullmatch(lead + name) or Path(folder, name).is_symlink():
+                raise _stray(path, Path(folder, name))
         for name in names:
-            if not _belongs(key + name, group.scales if group is not None else None):
-                raise _refusal(path, f"which holds {key + name!r}, no file of {_what(group is None)}")
+            own = keys.fullmatch(lead + name) or (not lead and _OWN.fullmatch(name))
+            if not own or Path(folder, name).is_symlink():
+                raise _stray(path, Path(folder, name))
 
 
-def _what(is_array: bool) -> str:
-    return "an array" if is_array else "its arrays"
+def _keys_of(array: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """What its chunks or shards are called, and the folders above them. Metadata that are no JSON, which the
+    core would call damaged, have those of cdd's own arrays of any rank."""
+    try:
+        metadata: Any = json.loads(Path(array, "zarr.json").read_bytes())
+        rank = len(metadata["shape"])
+        encoding = metadata["chunk_key_encoding"]
+        is_v2 = encoding["name"] == "v2"
+        separator = encoding.get("configuration", {}).get("separator", "." if is_v2 else "/")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return re.compile(r"c(/\d+)*"), re.compile(r"c(/\d+)*")
+    parts = ([] if is_v2 else ["c"]) + [r"\d+"] * (rank or is_v2)
+    between = re.escape(separator)
+    whole = between.join(parts)
+    folders = ["/".join(parts[: k + 1]) for k in range(len(parts) - 1)] if separator == "/" else []
+    return re.compile(whole), re.compile("|".join(f"(?:{one})" for one in folders) or r"(?!)")
 
 
-def _belongs(key: str, scales: list[str] | None) -> bool:
-    if _OWN.fullmatch(key):
-        return True
-    if scales is None:
-        return _KEY.fullmatch(key) is not None
-    for scale in scales:
-        if key.startswith(f"{scale}/"):
-            return _belongs(key.removeprefix(f"{scale}/"), None)
-    return False
+def _stray(path: str, found: Path) -> FileExistsError:
+    return _refusal(path, f"which holds {found.relative_to(path).as_posix()!r}, nothing of an array's")
 
 
 def _refusal(path: str, why: str) -> FileExistsError:

@@ -112,7 +112,7 @@ void Jobs::submit_later(Job& job, Strand& strand, std::chrono::steady_clock::tim
     job.waits_ = true;
     job.due_ = when;
     later_.push(job);
-    if (threads_ == 0) start_thread();
+    if (idle_ == 0) start_thread();
   }
   job_waits_.notify_one();  // who waits for nothing in particular
 }
@@ -152,7 +152,9 @@ void Jobs::work() noexcept {
       }
     }
     --idle_;
-    if (!later_.is_empty() && idle_ > 0) job_waits_.notify_one();  // another one looks at the clock now
+    if (!later_.is_empty()) {  // another one looks at the clock now
+      idle_ > 0 ? job_waits_.notify_one() : static_cast<void>(start_thread());
+    }
     run_next(lock);
   }
 }

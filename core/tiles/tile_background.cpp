@@ -25,30 +25,29 @@ void TileWriter::start_pump() noexcept {
   Jobs::shared().submit(pump_job_, strand_);
 }
 
+// A layer at a time, and behind the jobs of others, so that a busy writer keeps nobody waiting.
 void TileWriter::pump() noexcept {
-  for (;;) {
-    U64 number = 0;
-    {
-      const std::lock_guard lock(state_);
-      if (head_ == tail_ || failure_ || !poison_.empty() || is_closed_) {
-        is_pumping_ = false;
-        break;
-      }
-      number = head_;
-    }
-    try {
-      encode_layer(layers_[static_cast<std::size_t>(number % layers_.size())], true);
-      const bool ends_row = (number + 1) % tiling_.shard_layers() == 0;
-      encoded_frames_ = (number + 1) * tiling_.layer_frames();
-      after_layer(encoded_frames_, ends_row);
-      const std::lock_guard lock(state_);
-      ++head_;
-    } catch (...) {
-      note_failure(std::current_exception());
-    }
-    planes_.wake();
+  U64 number = 0;
+  bool is_over = false;
+  {
+    const std::lock_guard lock(state_);
+    is_over = head_ == tail_ || failure_ || !poison_.empty() || is_closed_;
+    if (is_over) is_pumping_ = false;
+    number = head_;
+  }
+  if (is_over) return planes_.wake();
+  try {
+    encode_layer(layers_[static_cast<std::size_t>(number % layers_.size())], true);
+    const bool ends_row = (number + 1) % tiling_.shard_layers() == 0;
+    encoded_frames_ = (number + 1) * tiling_.layer_frames();
+    after_layer(encoded_frames_, ends_row);
+    const std::lock_guard lock(state_);
+    ++head_;
+  } catch (...) {
+    note_failure(std::current_exception());
   }
   planes_.wake();
+  Jobs::shared().submit(pump_job_, strand_);
 }
 
 void TileWriter::encode_layer(Layer& layer, bool whole) {
@@ -75,9 +74,7 @@ void TileWriter::after_layer(U64 frames, bool ends_row) {
   }();
   const bool always = options_.durability == Durability::Always;
   if (!always && !ends_row && since < kCommitEvery && (!is_last || since < kCommitIdleEvery)) {
-    if (is_last && !std::exchange(is_commit_due_, true)) {  // nobody else may come by
-      Jobs::shared().submit_later(commit_job_, strand_, last_commit_ + kCommitIdleEvery);
-    }
+    if (is_last) commit_soon();  // nobody else may come by
     return;
   }
   // A row that is finished leaves the journal, so that it must be there whatever comes.
@@ -87,6 +84,11 @@ void TileWriter::after_layer(U64 frames, bool ends_row) {
   if (!ends_row) return;
   journal_->clear();
   shards_.leave_row();
+}
+
+void TileWriter::commit_soon() noexcept {
+  if (noted_frames_ <= committed_frames_ || std::exchange(is_commit_due_, true)) return;
+  Jobs::shared().submit_later(commit_job_, strand_, last_commit_ + kCommitIdleEvery);
 }
 
 void TileWriter::commit_late() noexcept {

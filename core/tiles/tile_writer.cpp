@@ -179,7 +179,6 @@ void TileWriter::put_layer(std::span<const Bytes> tiles, U64 frames) {
   check_process();
   const std::lock_guard lock(callers_);
   check_usable();
-  wait_until_idle();
   if (slab_ != 0 || has_slab_) fail(ErrorCode::InvalidArgument, "a layer was begun by bytes of its frames");
   const U64 most = std::min(tiling_.layer_frames(), room_bytes() / tiling_.frame_bytes());
   if (tiles.size() != tiling_.layer_tiles() || frames == 0 || frames > most) {
@@ -188,6 +187,16 @@ void TileWriter::put_layer(std::span<const Bytes> tiles, U64 frames) {
          static_cast<unsigned long long>(frames), static_cast<unsigned long long>(tiling_.layer_tiles()),
          static_cast<unsigned long long>(most));
   }
+  wait_until_idle();
+  try {
+    store_layer(tiles, frames);
+  } catch (...) {
+    commit_soon();  // the layers before it
+    throw;
+  }
+}
+
+void TileWriter::store_layer(std::span<const Bytes> tiles, U64 frames) {
   const bool whole = frames == tiling_.layer_frames();
   shards_.begin_layer(tail_, frames);
   for_each(tiles.size(), [&](std::size_t i) {
@@ -197,11 +206,13 @@ void TileWriter::put_layer(std::span<const Bytes> tiles, U64 frames) {
       shards_.put(i, std::span<const Bytes>(&tiles[i], 1));
     }
   });
-  received_bytes_ += frames * tiling_.frame_bytes();
   const bool ends_row = whole && (tail_ + 1) % tiling_.shard_layers() == 0;
-  after_layer(tail_ * tiling_.layer_frames() + frames, ends_row);
+  const U64 total = tail_ * tiling_.layer_frames() + frames;
+  after_layer(total, ends_row);
+  encoded_frames_ = total;
+  received_bytes_ += frames * tiling_.frame_bytes();
   if (!whole) {  // that was the last one
-    bound_ = received_bytes_ / tiling_.frame_bytes();
+    bound_ = total;
     put_frames_ = frames;
   }
   const std::lock_guard state(state_);

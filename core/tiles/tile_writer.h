@@ -144,6 +144,7 @@ class TileWriter {
 
   std::size_t take(Bytes bytes) noexcept;
   void append_locked(Bytes bytes);
+  void store_layer(std::span<const Bytes> tiles, std::uint64_t frames);
   bool begin_slab() noexcept;
   void end_slab() noexcept;
   void start_pump() noexcept;
@@ -152,6 +153,7 @@ class TileWriter {
   void note_in_journal();
   void after_layer(std::uint64_t frames, bool ends_row);
   void commit(std::uint64_t frames, bool durable, bool is_finished);
+  void commit_soon() noexcept;
   void commit_late() noexcept;
   void publish_metadata(std::uint64_t frames);
   void quiesce() noexcept;

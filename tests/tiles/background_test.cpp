@@ -117,6 +117,68 @@ TEST(TileWriter, WhatCameBeforeAPauseIsShown) {
   }
 }
 
+// An encoder that takes long, as high levels of zstd do.
+class SlowEncoder final : public tiles::TileEncoder {
+ public:
+  void encode(tiles::Layer& layer, bool whole, tiles::TileSink& sink) override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    for (std::uint64_t t = 0; t < layer.tiles(); ++t) {
+      if (layer.is_done(t)) continue;
+      sink.put_fill(t);
+      if (whole) layer.set_done(t);
+    }
+  }
+};
+
+// More of them than there are threads of jobs, each of which always has a layer to encode.
+TEST(TileWriter, BusyWritersKeepNobodyWaiting) {
+  constexpr int kBusy = static_cast<int>(Jobs::kMaxThreads) + 2;
+  std::vector<std::unique_ptr<RecordedFiles>> files;
+  std::vector<std::unique_ptr<TileWriter>> writers;
+  for (int i = 0; i <= kBusy; ++i) {
+    files.push_back(std::make_unique<RecordedFiles>());
+    writers.push_back(TileWriter::create(files.back()->files(), small(Durability::None)));
+  }
+  TileWriter& paused = *writers[kBusy];
+  for (std::uint64_t i = 0; i < 6; ++i) paused.append(frame(i));
+  std::atomic<bool> is_over{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kBusy; ++i) {
+    writers[static_cast<std::size_t>(i)]->set_encoder(std::make_unique<SlowEncoder>());
+    threads.emplace_back([&, i] {
+      while (!is_over) writers[static_cast<std::size_t>(i)]->append(frame(0));
+    });
+  }
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  const auto all = [&] {
+    for (int i = 0; i < kBusy; ++i) {
+      if (writers[static_cast<std::size_t>(i)]->progress().frames_encoded == 0) return false;
+    }
+    return paused.progress().frames_readable == 6;
+  };
+  while (!all() && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  EXPECT_TRUE(all());
+  is_over = true;
+  for (std::thread& thread : threads) thread.join();
+}
+
+// Layers that came encoded are shown, too, though the next one is refused.
+TEST(TileWriter, ARefusedLayerKeepsNoneBeforeItFromReaders) {
+  RecordedFiles files;
+  const auto writer = TileWriter::create(files.files(), small(Durability::None));
+  const std::vector<Bytes> tiles(static_cast<std::size_t>(writer->tiling().layer_tiles()));
+  for (int i = 0; i < 3; ++i) writer->put_layer(tiles, 2);
+  EXPECT_THROW(writer->put_layer(tiles, 3), Error);
+  EXPECT_EQ(writer->progress().frames_encoded, 6u);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (writer->progress().frames_readable < 6 && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  EXPECT_EQ(writer->progress().frames_readable, 6u);
+}
+
 TEST(TileWriter, AFullArrayTakesNoMore) {
   RecordedFiles files;
   TileOptions options = small();

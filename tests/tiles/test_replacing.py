@@ -34,7 +34,10 @@ def test_what_is_there_is_not_replaced_by_mistake(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scales", [1, 2])
-@pytest.mark.parametrize("stray", ["notes.txt", "sub/a.tif", "c/notes.txt", "0/notes.txt", "c/0/0/0/more"])
+@pytest.mark.parametrize(
+    "stray",
+    ["notes.txt", "sub/a.tif", "c/notes.txt", "0/notes.txt", "c/0/0/0/more", "2024/11/30", "1.2.3", "c/0/7"],
+)
 def test_files_of_others_within_an_array_are_kept(tmp_path: Path, scales: int, stray: str) -> None:
     path = tmp_path / "a.zarr"
     options: dict[str, Any] = writer_options() | (
@@ -48,11 +51,41 @@ def test_files_of_others_within_an_array_are_kept(tmp_path: Path, scales: int, s
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text("dear")
     before = everything_in(path)
-    with pytest.raises(FileExistsError, match=place.name):
+    with pytest.raises(FileExistsError, match="nothing of an array's"):
         tiles.open(path, "w", **options)
     assert everything_in(path) == before
     place.unlink()
+    for folder in place.parents:
+        if folder == path or any(folder.iterdir()):
+            break
+        folder.rmdir()
     tiles.open(path, "w", **options).close()
+
+
+@pytest.mark.parametrize("scales", [1, 2])
+def test_links_and_folders_of_others_are_kept(tmp_path: Path, scales: int) -> None:
+    path, elsewhere = tmp_path / "a.zarr", tmp_path / "elsewhere"
+    options: dict[str, Any] = writer_options() | (
+        {"scales": 2, "dimension_names": "tyx"} if scales == 2 else {}
+    )
+    elsewhere.mkdir()
+    (elsewhere / "notes.txt").write_text("dear")
+    with tiles.open(path, "w", **options) as w:
+        w.append(camera(5, 40, 50))
+    for place in (path / "mylink", path / ("1/c/7" if scales == 2 else "c/7")):
+        place.symlink_to(elsewhere)
+        with pytest.raises(FileExistsError, match=place.name):
+            tiles.open(path, "w", **options)
+        place.unlink()
+    (path / "empty").mkdir()
+    with pytest.raises(FileExistsError, match="empty"):
+        tiles.open(path, "w", **options)
+    (path / "empty").rmdir()
+    link = tmp_path / "link.zarr"
+    link.symlink_to(path)
+    tiles.open(link, "w", **options).close()
+    assert link.is_symlink() and tiles.open(path).shape == (0, 40, 50)
+    assert (elsewhere / "notes.txt").read_text() == "dear"
 
 
 def test_a_group_that_is_no_pyramid_is_kept(tmp_path: Path) -> None:
