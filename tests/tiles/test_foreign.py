@@ -1,5 +1,6 @@
 """What cdd writes, read by others; and what others wrote, read by cdd."""
 
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -259,7 +260,7 @@ def _stored_by_tensorstore(path: Path, data: np.ndarray[Any, Any], rows: int, pa
     ts = pytest.importorskip("tensorstore")
     tile = [rows, *data.shape[1:]]
     little = {"name": "bytes", "configuration": {"endian": "little"}}
-    blosc = {"name": "blosc", "configuration": packed | {"shuffle": "shuffle"}}
+    blosc = {"name": "blosc", "configuration": {"shuffle": "shuffle"} | packed}
     sharding = {"chunk_shape": tile, "codecs": [little, blosc], "index_codecs": [little]}
     metadata = {
         "shape": list(data.shape), "data_type": str(data.dtype),
@@ -307,6 +308,37 @@ def test_no_more_bytes_than_tensorstore(
     ours = _stored(tmp_path / "a", data, rows, codec=codec)
     theirs = _stored_by_tensorstore(tmp_path / "b", data, rows, {"cname": cname, "clevel": level})
     assert ours <= theirs
+
+
+@functools.cache
+def _uneven(name: str) -> np.ndarray[Any, Any]:
+    """What changes its kind within an array, comes again or is of no round size."""
+    rng = np.random.default_rng(3)
+    if name == "mixed":
+        data = rng.integers(0, 256, 8 << 20, dtype=np.uint8)
+        data[: len(data) // 3] = 7
+        data[len(data) // 2 :][: len(data) // 5] = np.arange(len(data) // 5) % 251
+        return data.view(np.int32)
+    return {
+        "slope": np.arange(174041) * 3,
+        "saw": np.arange(161422) % 97,
+        "period": np.resize(rng.integers(0, 256, 3001, dtype=np.uint8), 212698),
+    }[name]
+
+
+@pytest.mark.parametrize("shuffle", ["byte", "bit", "none"])
+@pytest.mark.parametrize("codec", ["blosc-lz4"])
+@pytest.mark.parametrize(
+    "name,dtype", [("mixed", "i4"), ("slope", "i4"), ("slope", "f4"), ("saw", "f8"), ("period", "u1")]
+)
+def test_no_more_bytes_than_tensorstore_of_uneven_content(
+    tmp_path: Path, name: str, dtype: str, codec: Any, shuffle: Any
+) -> None:
+    data = _uneven(name).astype(dtype)
+    ours = _stored(tmp_path / "a", data, len(data), codec=codec, shuffle=shuffle)
+    packed = {"cname": codec.removeprefix("blosc-"), "clevel": 1, "typesize": data.itemsize}
+    packed["shuffle"] = {"byte": "shuffle", "bit": "bitshuffle", "none": "noshuffle"}[shuffle]
+    assert ours <= _stored_by_tensorstore(tmp_path / "b", data, len(data), packed) + 256
 
 
 RECORDED = ["lob/es_changes", "lob/binance_btcperp_15ms", "series/binance_usdm_btcusdt_bbo_f64"]

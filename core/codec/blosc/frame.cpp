@@ -51,7 +51,8 @@ bool splits(std::size_t block, const Options& options) {
   return options.compressor == Compressor::Lz4 || block / options.item_bytes >= kLeastSplitZstd;
 }
 
-// Equal blocks where the size can be cut so, since shorter ones are not split.
+// Equal blocks, since shorter ones are not split, and of a multiple of 8 items, since others have no bits to
+// shuffle. Where the size cannot be cut so, a last one of few items is shorter.
 Blocks cut(std::size_t bytes, const Options& options, bool has_long_streams = false) {
   const std::size_t unit = 8 * options.item_bytes;
   std::size_t most = kBlockBytes;
@@ -66,7 +67,8 @@ Blocks cut(std::size_t bytes, const Options& options, bool has_long_streams = fa
                             : std::clamp(stream * options.item_bytes, 2 * kShortStreamBytes, kBlockBytes);
   }
   const std::size_t fewest = (bytes + most - 1) / most;
-  std::size_t block = bytes <= most ? bytes : most / unit * unit;
+  const bool is_one = bytes <= most && (options.shuffle != BloscShuffle::Bit || bytes < unit);
+  std::size_t block = is_one ? bytes : bytes / fewest / unit * unit;
   for (std::size_t n = fewest; n <= 2 * fewest; ++n) {
     if (bytes % n != 0 || bytes / n % unit != 0) continue;
     block = bytes / n;

@@ -21,6 +21,10 @@ Scratch& sample_bytes() {
   return own.value;
 }
 
+Bytes middle_of(Bytes stream, std::size_t bytes) {
+  return stream.subspan((stream.size() - bytes) / 2, bytes);
+}
+
 std::size_t sample_size(Search search, Bytes sample) {
   const MutableBytes out = sample_bytes().get(compress_bound(Compressor::Zstd, sample.size()));
   return std::min(compress_zstd(search, sample, out), sample.size());
@@ -105,7 +109,7 @@ StreamPlan plan_streams(Bytes block, std::size_t streams, std::size_t short_byte
                         StreamEncoders& encoders) {
   const std::size_t length = block.size() / streams, sample = std::min(length, short_bytes);
   const auto stream = [&](std::size_t s) { return block.subspan(s * length, length); };
-  const auto middle = [&](std::size_t s) { return stream(s).subspan((length - sample) / 2, sample); };
+  const auto middle = [&](std::size_t s) { return middle_of(stream(s), sample); };
   Tried tried[kMaxStreams];
   std::size_t total = 0;
   for (std::size_t s = 0; s < streams; ++s) {
@@ -150,13 +154,14 @@ StreamPlan plan_streams(Bytes block, std::size_t streams, std::size_t short_byte
 bool Lz4Tries::is_due(Bytes stream, std::size_t s) noexcept {
   if (left_[s] == 0) return true;
   --left_[s];
-  return !is_spread(stream);
+  if (!is_spread(stream)) return true;
+  const MutableBytes out = sample_bytes().get(compress_bound(Compressor::Lz4, kSampleBytes));
+  return compress(Compressor::Lz4, middle_of(stream, kSampleBytes), out, 1) < kSampleBytes;
 }
 
 bool is_noise(Bytes stream) {
   if (stream.size() < 2 * kSampleBytes) return false;
-  const Bytes sample = stream.subspan((stream.size() - kSampleBytes) / 2, kSampleBytes);
-  return saves_little(sample_size(Search::Level1, sample), kSampleBytes);
+  return saves_little(sample_size(Search::Level1, middle_of(stream, kSampleBytes)), kSampleBytes);
 }
 
 std::size_t plan_scratch_bytes(std::size_t stream) { return compress_bound(Compressor::Zstd, stream); }

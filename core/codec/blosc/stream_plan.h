@@ -39,8 +39,9 @@ StreamPlan plan_streams(Bytes block, std::size_t streams, std::size_t short_byte
                         StreamEncoders& encoders);
 
 // Whether streams are worth a try of LZ4, which takes as long to find nothing as to find much: bytes of many
-// kinds are stored as they are where the last try of a stream with the same bytes of the items found nothing.
-// A tile's own, and never for long: what came before may come again in bytes of any kind.
+// kinds are stored as they are where the last try of a stream with the same bytes of the items found nothing
+// and a sample of this one shrinks by nothing. A tile's own, and never for long: what came before may come
+// again in bytes of any kind.
 class Lz4Tries {
  public:
   bool is_due(Bytes stream, std::size_t s) noexcept;
@@ -50,7 +51,7 @@ class Lz4Tries {
 
  private:
   static constexpr std::uint8_t kMostLeft = 7;
-  std::uint8_t left_[kMaxStreams] = {};  // that may be stored without one
+  std::uint8_t left_[kMaxStreams] = {};  // that may be stored without one of all their bytes
 };
 
 // Whether a stream is to be stored, by a sample of it, where there is no plan.
