@@ -17,7 +17,8 @@ from cdd.store.damage import find_bad_chunks
 class ColumnReport:
     """What Column.verify() found; as a str, a text for people.
 
-    bad  a text for each superchunk that is missing, another file, too short or damaged
+    bad  a text for each superchunk that is missing, another file, too short or damaged, and one where codes
+         stand for no text
     """
 
     column: str

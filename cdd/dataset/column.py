@@ -227,9 +227,24 @@ class Column(AwaitedColumn, ArrayRows):
             except OSError as error:
                 found = [str(error)]
             bad += [f"superchunk {number}, {places.get(number, path)}: {text}" for text in found]
+        if self.is_text and not bad:
+            bad += self._codes_without_text()
         if progress is not None:
             progress(len(numbers), len(numbers))
         return ColumnReport(self._full_name, len(self), len(numbers), tuple(bad))
+
+    def _codes_without_text(self) -> list[str]:
+        """What is wrong with a category column where rows, those that can be read, have codes of more texts
+        than there are. What is wrong with the files of its texts is not told here."""
+        most, step = -1, self._state.block_rows
+        for start in range(0, len(self), step):
+            with suppress(CddError):
+                most = max(most, int(self.read(start, min(len(self), start + step)).max()))
+        try:
+            count: int = self._home.dataset._text_count(self._table, self._key)
+        except (CddError, KeyError, OSError):
+            return []
+        return [f"it has code {most}, and only {count} texts"] if most >= count else []
 
     def iter_chunks(self) -> Iterator[tuple[int, Array]]:
         """(number of its first row, rows) of blocks of some MB, in order."""

@@ -125,8 +125,12 @@ class Dataset(AwaitedDataset, Table):
 
     def _look(self, is_opening: bool = False) -> None:
         """Shows rows that were flushed: of each table as many as its shortest column has. A damaged file at
-        the end is none that keeps a dataset from being opened: what else the version has can be read."""
-        for view in (self, *self._tables.values()):
+        the end is none that keeps a dataset from being opened: what else the version has can be read.
+
+        Texts are looked at after the rows that have their codes, which are flushed after them."""
+        hidden = {name for name, table in self._state.tables.items() if table.hidden}
+        tables = sorted(self._tables, key=hidden.__contains__)
+        for view in (self, *(self._tables[name] for name in tables)):
             columns = view._columns.values()
             try:
                 there = [column._core.rows_there() for column in columns if column._state.is_open]
@@ -250,6 +254,11 @@ class Dataset(AwaitedDataset, Table):
         if data is None or ends is None:
             raise _cdd.FormatError(f"column {path_of(table, name)!r} has codes, and no texts")
         return texts_of(data[BYTES][:], ends[ENDS][:])
+
+    def _text_count(self, table: str, name: str) -> int:
+        """How many texts a category column has: those whose bytes are all there."""
+        data, ends = (self._tables[hidden] for hidden in hidden_tables(table, name))
+        return int((ends[ENDS][:] <= len(data)).sum())
 
     # ------------------------------------------------------------ the end
 

@@ -3,6 +3,7 @@ taken away or filled, and a version says so. What is damaged stays as it is, for
 """
 
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,7 +16,9 @@ from cdd.dataset.changing import fill_extent
 from cdd.dataset.checking import find_wrong
 from cdd.dataset.coding import replace_texts
 from cdd.dataset.collecting.category import BYTES, ENDS
+from cdd.dataset.column import Column
 from cdd.dataset.draft import Draft
+from cdd.dataset.opened import Dataset
 from cdd.dataset.protocol import extents as ex
 from cdd.dataset.protocol import ops
 from cdd.dataset.protocol.directory import Directory, directory_of
@@ -206,8 +209,10 @@ def _fill(draft: Draft, table: str, name: str, item: Any, lost: Ranges) -> None:
 def _repair_texts(draft: Draft, table: str, name: str, found: _Found) -> None:
     """Puts the texts of a category column that are whole in new files, with others for those that are not."""
     both = hidden_tables(table, name)
-    if not any(_damaged(draft, hidden) for hidden in both):
+    lacking = _codes_without_text(draft, table, name)
+    if not lacking and not any(_damaged(draft, hidden) for hidden in both):
         return
+    found.mended += [f"{path_of(table, name)}: {text}" for text in lacking]
     draft.hold_whole(table)
     draft.hold_texts(table, name)
     for hidden in both:
@@ -226,13 +231,23 @@ def _repair_texts(draft: Draft, table: str, name: str, found: _Found) -> None:
     found.commit(draft)
 
 
+def _codes_without_text(draft: Draft, table: str, name: str) -> list[str]:
+    """What is wrong with a category column whose rows, flushed ones included, have codes of more texts than
+    there are."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of files that are mended here
+        with Dataset(draft.session.directory, allow=draft.allow) as dataset:
+            column: Column = dataset[path_of(table, name)]
+            return column._codes_without_text()
+
+
 def _whole_texts(draft: Draft, table: str, name: str) -> list[str | None]:
     """The texts of all codes that rows may have, None for those that are lost."""
     values, bounds = hidden_tables(table, name)
     data, has_data = _whole(draft, values, BYTES)
     ends, has_end = _whole(draft, bounds, ENDS)
     count = draft.base.table(bounds).rows
-    for _, codes in whole_blocks(draft, table, name, draft.base.table(table).rows):
+    for _, codes in whole_blocks(draft, table, name):
         count = max(count, int(codes.max()) + 1)
     texts: list[str | None] = []
     for code in range(max(count, len(ends))):

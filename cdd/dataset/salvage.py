@@ -52,14 +52,14 @@ def mend(draft: Draft, table: str, name: str, number: int) -> Ranges:
     return joined(lost)
 
 
-def whole_blocks(draft: Draft, table: str, name: str, start: int = 0) -> Iterator[tuple[int, Array]]:
-    """(row, rows) of what is whole of a column from row `start` on, and lies in files, in blocks."""
+def whole_blocks(draft: Draft, table: str, name: str) -> Iterator[tuple[int, Array]]:
+    """(row, rows) of what is whole of a column and lies in files, in blocks."""
     column, rows = draft.state.column(table, name), draft.state.table(table).rows
     extents = ex.seal(column.extents, rows)
-    for number in sorted(ex.numbers(extents[ex.ends(extents) > start])):
+    for number in sorted(ex.numbers(extents)):
         with Salvage(draft, table, name, number) as salvage:
             for begin, there, count in salvage.found()[0]:
-                for at in range(max(0, start - begin), count, column.block_rows):
+                for at in range(0, count, column.block_rows):
                     stop = min(at + column.block_rows, count)
                     yield begin + at, salvage.read(there + at, there + stop)
 

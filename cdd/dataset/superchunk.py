@@ -179,7 +179,7 @@ def core_of(
     elsewhere, and not where the session allows."""
     directory = session.directory
     full = path_of(table, name)
-    numbers = ex.numbers(ex.cut(column.extents, start, rows))
+    numbers = ex.numbers(ex.cut(column.extents, start, max(rows, start + 1)))
     places: dict[int, Any] = {
         number: allowed_path(full, column.elsewhere[number], session.allow, number)
         for number in numbers & column.elsewhere.keys()
@@ -198,6 +198,15 @@ def core_of(
     core = _cdd.Column(layout, prefix_of(directory, folder_of(table, name, column)), files)
     core.set(np.ascontiguousarray(column.extents), places, rows, full)
     return core
+
+
+def rows_there(session: Session, table: str, name: str, column: ColumnState, rows: int) -> int:
+    """Rows of a column that is open, those included that were flushed after the version of `rows`."""
+    core = core_of(session, table, name, column, rows, rows)
+    try:
+        return core.rows_there()
+    finally:
+        core.close()
 
 
 def read_rows(

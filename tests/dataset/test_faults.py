@@ -4,12 +4,17 @@ acknowledged is there, columns are equally long, and the next writer goes on."""
 import gc
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import cdd.dataset as datasets
 from cdd.dataset.collecting.collector import Collector
+from cdd.dataset.collecting.tails import TailTable
+from cdd.dataset.protocol import extents as ex
+from cdd.dataset.protocol import ops
 from tests.dataset.faulty import STEPS, Faulty, Known, Left, Recorded, Step, append, make, modify
 
 STOPS = int(os.environ.get("CDD_DATASET_STOPS", "300"))
@@ -116,3 +121,40 @@ def test_lives_of_many_stops(record_property: Callable[[str, object], None]) -> 
                 goes_on(one, steps[random.integers(len(steps))])
             left = directory.left[random.integers(len(directory.left))]
     record_property("stopped places", places)
+
+
+@pytest.mark.parametrize("method", ["write", "flush_now"])
+@pytest.mark.parametrize("part", ["values", "ends"])
+def test_a_text_that_was_stored_halfway(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str, method: str
+) -> None:
+    """Its bytes are there, or its end, too: no part of the next text."""
+    with datasets.open(tmp_path, "w", clock=None) as w:
+        w.append(s=["a", "b"])
+        whole = getattr(TailTable, method)
+
+        def full(self: TailTable, *given: Any) -> None:
+            if self.name == f"s.{part}":
+                raise OSError(28, "no space")
+            whole(self, *given)
+
+        with monkeypatch.context() as patch, pytest.raises(OSError, match="no space"):
+            patch.setattr(TailTable, method, full)
+            w.append(s=["half"])
+        w.append(s=["next", "a"])
+    assert datasets.open(tmp_path)["s"].text() == ["a", "b", "next", "a"]
+    with datasets.open(tmp_path, "a") as w:
+        w.append(s=["half", "b"])
+    assert datasets.open(tmp_path)["s"].text() == ["a", "b", "next", "a", "half", "b"]
+
+
+def test_an_append_takes_no_rows_out_of_a_table(tmp_path: Path) -> None:
+    with datasets.open(tmp_path, "w") as w:
+        w.append(x=np.arange(5))
+        w.commit()
+        for rows in (4, 0):
+            with pytest.raises(datasets.DatasetError, match=f"'' would leave {rows} of its 5 rows"):
+                w._commit([ops.Append("", rows)], "", "append")
+            with pytest.raises(datasets.DatasetError, match=f"'' would leave {rows} of its 5 rows"):
+                w._commit([ops.Roll("", rows, {"x": ex.none()})], "", "roll")
+    assert np.array_equal(datasets.open(tmp_path)["x"][:], np.arange(5))

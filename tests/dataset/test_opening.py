@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import cdd
+import cdd.dataset as datasets
 from cdd.dataset import MemoryDirectory, superchunk
 from cdd.dataset.protocol.directory import Directory, LocalDirectory
 from cdd.dataset.protocol.identity import DATASET, clear
@@ -268,3 +269,119 @@ def test_what_cannot_be_opened_is_not_lost(tmp_path: Path) -> None:
         assert cdd.dataset.open(path).version == before
     assert cdd.dataset.repair(path).mended == ()
     check_rows(path, np.ones(ROWS, bool))
+
+
+# ------------------------------------------------------------ files that are older than the newest version
+
+
+def older_copy(path: Path, name: str, rows: dict[str, Any], more: dict[str, Any]) -> None:
+    """A dataset of two versions, one file of which is as it was in the first."""
+    file = path / "data" / name
+    with datasets.open(path, "w") as w:
+        w.append(rows)
+        w.commit()
+        before = file.read_bytes()
+        w.append(more)
+    file.write_bytes(before)
+
+
+def test_a_refused_append_commits_nothing(tmp_path: Path) -> None:
+    first, second = ({"time": a, "x": a} for a in np.split(np.arange(500), 2))
+    path = tmp_path / "set"
+    older_copy(path, "x/__1__.cdd", first, second)
+    before = datasets.open(path).version
+    for _ in range(2):
+        told = r"'x'.*250 rows.*version needs 500"
+        with pytest.raises(cdd.TruncatedError, match=told), datasets.open(path, "a") as w:
+            w.append(time=[900], x=[1])
+        w = datasets.open(path, "a")
+        with pytest.raises(cdd.TruncatedError):
+            w.append(time=[900], x=[1])
+        w.flush()
+        w["t"].append(y=[1])
+        w.close()
+    ds = datasets.open(path)
+    assert len(ds) == 500
+    assert int(ds.version) == int(before) + 3  # of the other table
+    assert np.array_equal(ds["time"][:], np.arange(500))
+    assert not ds.verify().ok
+    assert [lost.stop for lost in datasets.repair(path).lost] == [500]
+
+
+TEXTS = ([f"a{k}" for k in range(10)], [f"b{k}" for k in range(10)])
+HIDDEN = ["s.values/utf8/__1__.cdd", "s.ends/ends/__1__.cdd"]
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_texts_that_a_version_needs(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "set"
+    older_copy(path, name, {"s": TEXTS[0]}, {"s": TEXTS[1]})
+    for _ in range(2):
+        told = r"'s.*python -m cdd repair"
+        with pytest.raises(cdd.TruncatedError, match=told), datasets.open(path, "a") as w:
+            w.append(s=["new"])
+    ds = datasets.open(path)
+    assert len(ds) == 20
+    assert not ds.verify().ok
+    with pytest.raises(cdd.TruncatedError, match=r"s\.(values|ends)"):
+        ds["s"].text(10, 12)
+    datasets.repair(path)
+    assert len(set(datasets.open(path)["s"].text())) == 20
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+@pytest.mark.parametrize("table", ["", "t"])
+def test_texts_of_rows_that_are_in_no_version(tmp_path: Path, name: str, table: str) -> None:
+    path = tmp_path / "set"
+    file = path / "data" / table / name
+    full = f"{table}/s" if table else "s"
+    writer = datasets.open(path, "w", clock=None)
+    w = writer[table] if table else writer
+    w.append(s=TEXTS[0], x=np.arange(10))
+    writer.commit()
+    before = file.read_bytes()
+    w.append(s=TEXTS[1], x=np.arange(10))
+    writer.flush()
+    writer._let_go()  # as a killed process
+    file.write_bytes(before)
+    number = int(datasets.open(path).version)
+    for text in ("new", "a3"):
+        for _ in range(2):
+            told = f"'{full}': 10 texts are there.* of 20; python -m cdd repair"
+            with pytest.raises(cdd.FormatError, match=told), datasets.open(path, "a") as writer:
+                (writer[table] if table else writer).append(s=[text], x=[1])
+    with pytest.raises(cdd.FormatError, match="10 texts"), datasets.transaction(path) as t:
+        t[full][0:1] = ["new"]
+    ds = datasets.open(path)
+    assert (int(ds.version), len(ds[full])) == (number, 20)
+    assert [one.column for one in ds.verify().columns if not one.ok] == [full]
+    assert f"{full}: it has code 19, and only 10 texts" in str(ds.verify())
+    assert datasets.open(path, as_of=number).verify().ok
+    report = datasets.repair(path)
+    assert [(lost.column, lost.start, lost.stop) for lost in report.lost_texts] == [(full, 10, 20)]
+    assert report.mended == (f"{full}: it has code 19, and only 10 texts",)
+    with datasets.open(path, "a") as writer:
+        (writer[table] if table else writer).append(s=["new"], x=[1])
+    ds = datasets.open(path)
+    assert ds.verify().ok
+    assert ds[full].text() == TEXTS[0] + [f"lost text {k}" for k in range(10, 20)] + ["new"]
+    assert datasets.repair(path).mended == ()
+
+
+def test_codes_of_rows_that_do_not_count(tmp_path: Path) -> None:
+    """A column was flushed and another was not: rows that not all have need no texts."""
+    with datasets.open(tmp_path, "w", clock=None) as w:
+        w.append(s=TEXTS[0], x=np.arange(10))
+    before = [(tmp_path / "data" / name, (tmp_path / "data" / name).read_bytes()) for name in
+              ("x/__1__.cdd", *HIDDEN)]  # fmt: skip
+    writer = datasets.open(tmp_path, "a")
+    writer.append(s=TEXTS[1], x=np.arange(10))
+    writer.flush()
+    writer._let_go()
+    for file, data in before:
+        file.write_bytes(data)
+    with datasets.open(tmp_path, "a") as w:
+        w.append(s=["new"], x=[1])
+    ds = datasets.open(tmp_path)
+    assert ds["s"].text() == [*TEXTS[0], "new"]
+    assert ds.verify().ok

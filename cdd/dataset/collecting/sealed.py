@@ -126,37 +126,37 @@ class SealedTable(TailTable):
         self._flushed = self.rows
 
     def append_ops(self) -> list[ops.Op]:
-        if self._flushed == self._committed:
+        if self._flushed == self.committed_rows:
             return []
         extents = {name: ex.join(*parts) for name, parts in self._put.items()}
         self._token = secrets.token_hex(8)
         self._since = self._of._state.number
-        extend = Extend(self.name, self._flushed, self._committed, extents, dict(self._next), self._token)
+        extend = Extend(self.name, self._flushed, self.committed_rows, extents, dict(self._next), self._token)
         return [extend]
 
     def committed(self, state: State) -> None:
         """There is a new version: maybe with these rows, maybe only with those of others."""
         if not self._token or not self._is_in(state.number):
             return
-        self._committed = self._flushed
+        self.committed_rows = self._flushed
         self._put, self._paths, self._token = {}, [], ""
         self._commits += 1
 
     def _go_behind_others(self) -> None:
         """Rows that others committed since come before these. Raises OrderError where the clock forbids."""
         of = self._of
-        if self.rows == self._committed:
+        if self.rows == self.committed_rows:
             return
         newest = of._session.newest(of._state.number)
         table = newest.table(self.name)
         self.committed(newest)  # where the answer of a commit was lost
-        more = table.rows - self._committed
+        more = table.rows - self.committed_rows
         if more == 0:
             return
         if more > 0 and table.clock is not None and table.order != "any":
             last = read_rows(of._session, self.name, table.clock, table.columns[table.clock], table.rows,
                              table.rows - 1)[0]  # fmt: skip
-            first = self.read(table.clock, self._committed, self._committed + 1)[0]
+            first = self.read(table.clock, self.committed_rows, self.committed_rows + 1)[0]
             if last > first or (last == first and table.order == "strict"):
                 raise OrderError(
                     f"{path_of(self.name, table.clock)!r}: others appended rows up to {last} meanwhile, "
@@ -165,7 +165,7 @@ class SealedTable(TailTable):
         of._state = newest
         self.rows += more
         self._flushed += more
-        self._committed += more
+        self.committed_rows += more
 
     def _is_in(self, number: int) -> bool:
         """Whether a version has the rows of the last operation."""
@@ -188,7 +188,7 @@ class SealedTable(TailTable):
             self.write(part, len(next(iter(part.values()))))
 
     def has_rows(self) -> bool:
-        return self.rows > self._committed
+        return self.rows > self.committed_rows
 
     def is_due(self) -> bool:
         return self._commits > 0

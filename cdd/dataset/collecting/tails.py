@@ -43,7 +43,7 @@ class TailTable:
         self.open: dict[str, Tail] = {}  # none before need_tails() or create()
         self.rows = 0  # of all tails
         self._flushed = 0
-        self._committed = 0
+        self.committed_rows = 0  # of the newest version that it knows
         self._flushes = 0  # of these tails
         self._is_uneven = False  # an append failed halfway: rows behind `rows` are in some tails
         self._undone: tuple[dict[str, bytes], int] | None = None  # tails, and rows of them that count
@@ -68,7 +68,7 @@ class TailTable:
     @property
     def uncommitted(self) -> int:
         """Rows that are in no version."""
-        return self.rows - self._committed
+        return self.rows - self.committed_rows
 
     # ------------------------------------------------------------ rows
 
@@ -116,7 +116,7 @@ class TailTable:
         self.flushed()
 
     def append_ops(self) -> list[ops.Op]:
-        return [ops.Append(self.name, self._flushed)] if self._flushed != self._committed else []
+        return [ops.Append(self.name, self._flushed)] if self._flushed != self.committed_rows else []
 
     def _append_texts(self) -> list[ops.Op]:
         """For a version with rows of this table: the texts of their codes, which are flushed before them."""
@@ -125,7 +125,7 @@ class TailTable:
 
     def committed(self, state: State) -> None:
         if self.name in state.tables and self.open:
-            self._committed = state.tables[self.name].rows
+            self.committed_rows = state.tables[self.name].rows
 
     # ------------------------------------------------------------ creating
 
@@ -151,7 +151,7 @@ class TailTable:
         return ops.Create(self.name, replace(made, columns=columns))
 
     def _begin(self, rows: int) -> None:
-        self.rows = self._flushed = self._committed = rows
+        self.rows = self._flushed = self.committed_rows = rows
         self._flushes = 0
         self._is_uneven = False
 
@@ -298,22 +298,22 @@ class TailTable:
     def _take_up(self, state: State, opened: dict[str, Tail]) -> None:
         """Goes on in tails that are open now, and so nobody else's."""
         table = state.table(self.name)
-        self._of._session.sync_for(state.number)
-        self._of._state = state
-        self.open = opened
         ends = [
             tail.begin + len(tail.writer) - int(table.columns[name].extents[-1, ex.FIRST])
             for name, tail in opened.items()
         ]
-        self._begin(min(ends))
-        self._committed = table.rows
-        self._flushes = self._flushes_before()
-        if self.rows < table.rows:
+        if min(ends) < table.rows:  # before anything is counted: a commit would make a version of these
             name = list(opened)[ends.index(min(ends))]
             raise _cdd.TruncatedError(
                 f"column {path_of(self.name, name)!r}: with {opened[name].path} it has {min(ends)} rows, "
                 f"the newest version needs {table.rows}"
             )
+        self._of._session.sync_for(state.number)
+        self._of._state = state
+        self.open = opened
+        self._begin(min(ends))
+        self.committed_rows = table.rows
+        self._flushes = self._flushes_before()
         undone, self._undone = self._undone, None
         if undone is not None and undone[0] == tails_of(state, self.name):
             self._is_uneven = self.rows > undone[1]

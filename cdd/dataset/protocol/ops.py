@@ -111,7 +111,9 @@ class Append(OfTable):
     rows: int
 
     def apply(self, state: State) -> None:
-        state.table(self.table).rows = self.rows
+        table = state.table(self.table)
+        _need_no_fewer(self.table, table, self.rows)
+        table.rows = self.rows
 
     def as_json(self) -> Theirs:
         return {**super().as_json(), "rows": self.rows}
@@ -154,6 +156,8 @@ class Roll(OfTable):
 
     def apply(self, state: State) -> None:
         table = state.table(self.table)
+        if not table.hidden:  # of texts, bytes that no end tells of are cut off
+            _need_no_fewer(self.table, table, self.rows)
         if set(table.columns) != set(self.after):
             raise DatasetError(
                 f"columns of table {self.table!r} were added or dropped while it is appended to"
@@ -228,6 +232,14 @@ class Resize(OfTable):
 
     def as_json(self) -> Theirs:
         return {**super().as_json(), "from": self.rows}
+
+
+def _need_no_fewer(name: str, table: TableState, rows: int) -> None:
+    """Raises DatasetError where an append would take rows out of a table."""
+    if rows < table.rows:
+        raise DatasetError(
+            f"an append to table {name!r} would leave {rows} of its {table.rows} rows; nothing was committed"
+        )
 
 
 # ------------------------------------------------------------ rows of a column
