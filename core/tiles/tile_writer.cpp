@@ -107,12 +107,6 @@ std::size_t TileWriter::take(Bytes bytes) noexcept {
   return done;
 }
 
-bool TileWriter::has_room_for_frame() const noexcept {
-  const std::lock_guard lock(state_);
-  if (slab_ == 0 && tail_ - head_ + 1 > layers_.size()) return false;
-  return planes_.count() - planes_.in_use() >= tiling_.layer_tiles();
-}
-
 WriteResult TileWriter::write(Bytes bytes) noexcept {
   if (process_ != process_id()) return {bytes, ErrorCode::Closed};
   const std::unique_lock lock(callers_, std::try_to_lock);

@@ -115,8 +115,6 @@ class TileWriter {
   std::uint64_t room_bytes() const noexcept;
   // Throws InvalidArgument where part of a frame has been written and its other bytes have not.
   void check_between_frames() const;
-  // Whether a whole frame could be written now without a wait.
-  bool has_room_for_frame() const noexcept;
   std::uint64_t frames_received() const noexcept { return received_bytes_.load() / tiling_.frame_bytes(); }
   // zarr.json as it would be now, were all received frames readable.
   std::string metadata() const;

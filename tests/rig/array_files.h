@@ -57,11 +57,23 @@ class RecordedFiles {
     fail_at_ = at;
     error_ = error;
   }
+  // The same, and all that follow it, until heal().
+  void fail_from(std::size_t at, int error) {
+    fail_at(at, error);
+    keeps_failing_ = true;
+  }
+  void heal() {
+    const std::lock_guard lock(mutex_);
+    keeps_failing_ = false;
+  }
   std::size_t changes() const {
     const std::lock_guard lock(mutex_);
     return log_.size();
   }
-  bool has_failed() const { return has_failed_; }
+  bool has_failed() const {
+    const std::lock_guard lock(mutex_);
+    return has_failed_;
+  }
 
   // What a killed process leaves after its first `n` changes; of the one after them `torn` bytes.
   FileContents after(std::size_t n, std::size_t torn = 0) const {
@@ -99,7 +111,7 @@ class RecordedFiles {
 
   void change(FileChange change) {
     const std::lock_guard lock(mutex_);
-    if (log_.size() == fail_at_ && !has_failed_) {
+    if (log_.size() == fail_at_ && (!has_failed_ || keeps_failing_)) {
       has_failed_ = true;
       fail_io(error_, change.key, "cannot write %s");
     }
@@ -112,7 +124,7 @@ class RecordedFiles {
   std::vector<FileChange> log_;
   std::size_t fail_at_ = ~std::size_t{0};
   int error_ = 0;
-  bool has_failed_ = false;
+  bool has_failed_ = false, keeps_failing_ = false;
 };
 
 class RecordedFile final : public tiles::ArrayFile {

@@ -1,7 +1,7 @@
 #include "core/tiles/pyramid/pyramid.h"
 
 #include <algorithm>
-#include <bit>
+#include <utility>
 
 #include "core/tiles/tile_reader.h"
 
@@ -38,6 +38,27 @@ Reducer make_reducer(const PyramidOptions& options, const TileOptions& scale) {
   const std::vector<bool> halves(options.halves.begin() + 1, options.halves.end());
   return {scale.dtype, options.reduce, std::move(frame), halves, options.halves[0] ? 2u : 1u};
 }
+
+// Work for several scales, whatever becomes of one; the first error counts.
+class Attempts {
+ public:
+  template <class Work>
+  bool make(Work&& work) noexcept {
+    try {
+      work();
+      return true;
+    } catch (...) {
+      if (!first_) first_ = std::current_exception();
+      return false;
+    }
+  }
+  void tell() const {
+    if (first_) std::rethrow_exception(first_);
+  }
+
+ private:
+  std::exception_ptr first_;
+};
 
 }  // namespace
 
@@ -126,22 +147,51 @@ void TilePyramid::catch_up(const FilesOf& files, std::size_t k) {
   }
 }
 
-bool TilePyramid::has_room() const noexcept {
-  return std::all_of(writers_.begin(), writers_.end(),
-                     [](const auto& writer) { return writer->has_room_for_frame(); });
+// Hands on the frame that waits to all scales that it concerns. False: one of them has no room now, and
+// begins to make some; with `waits` that is waited for, and what fails is thrown. The frame waits on then.
+bool TilePyramid::hand_on(bool waits) {
+  while (waiting_ < reducers_.size()) {
+    const Bytes out = reducers_[waiting_].out();
+    TileWriter& writer = *writers_[waiting_ + 1];  // which takes all of a frame or nothing
+    if (waits) {
+      writer.append(out);
+    } else if (!writer.write(out).all_consumed()) {
+      return false;
+    }
+    const std::size_t next = std::exchange(waiting_, kNone) + 1;
+    if (next < reducers_.size() && reducers_[next].feed(out.data())) waiting_ = next;
+  }
+  return true;
 }
 
-// What a frame of scale k means for the scales after it.
-void TilePyramid::feed(std::size_t k, const std::byte* frame, bool waits) {
-  if (k < reducers_.size() && reducers_[k].feed(frame)) pass_on(k, waits);
+// The first scale has a frame, of which a smaller one is now in `out()` if `comes_out`. A caller who hears of
+// an error may give the frame again, so what fails from here on is the next call's to tell.
+void TilePyramid::end_frame(bool comes_out, bool waits) noexcept {
+  if (!comes_out) return;
+  waiting_ = 0;
+  try {
+    hand_on(waits);
+  } catch (...) {
+    failure_ = std::current_exception();
+  }
 }
 
-// A frame of scale k + 1 has come out.
-void TilePyramid::pass_on(std::size_t k, bool waits) {
+// Throws what has failed in any scale, before anything is taken.
+void TilePyramid::check_locked() {
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+  for (const auto& writer : writers_) writer->check();
+}
+
+// The rest of a frame that the first scale has begun, for which it has room: a failure that it tells instead
+// is kept for the next call. Closed, which it says again and again, is not.
+void TilePyramid::append_rest(Bytes piece) {
   for (;;) {
-    const Bytes out = reducers_[k].out();
-    if (waits || !writers_[k + 1]->write(out).all_consumed()) writers_[k + 1]->append(out);
-    if (++k == reducers_.size() || !reducers_[k].feed(out.data())) return;
+    try {
+      return writers_[0]->append(piece);
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::Closed) throw;
+      failure_ = std::current_exception();
+    }
   }
 }
 
@@ -154,17 +204,25 @@ void TilePyramid::append_frame(Bytes frame) {
   for (U64 row = 0; row < rows; row += step) {
     const U64 next = std::min(row + step, rows);
     const auto end = next == rows ? frame.size() : static_cast<std::size_t>(reducer.source_bytes(next));
-    writers_[0]->append(frame.subspan(done, end - done));
+    const Bytes piece = frame.subspan(done, end - done);
+    if (row == 0) {
+      writers_[0]->append(piece);
+    } else {
+      append_rest(piece);
+    }
     reducer.take_rows(frame.data(), row, next);
     done = end;
   }
-  if (reducer.end_frame()) pass_on(0, true);
+  end_frame(reducer.end_frame(), true);
 }
 
+// Between two frames every scale has what it is to have of those before, or nothing more is taken. Throws
+// only with `waits`.
 std::size_t TilePyramid::take(Bytes bytes, bool waits) {
   std::size_t done = 0;
   while (done < bytes.size()) {
-    if (!waits && at_ == 0 && !has_room()) break;
+    if (waits) check_locked();
+    if (!hand_on(waits)) break;
     const Bytes piece = bytes.subspan(done, std::min(bytes.size() - done, frame_.size() - at_));
     std::size_t n = piece.size();
     if (waits && n == frame_.size() && reducers_[0].is_of_one_frame()) {
@@ -183,7 +241,7 @@ std::size_t TilePyramid::take(Bytes bytes, bool waits) {
     at_ += n;
     if (at_ == frame_.size()) {
       at_ = 0;
-      feed(0, is_whole ? piece.data() : frame_.data(), waits);
+      end_frame(reducers_[0].feed(is_whole ? piece.data() : frame_.data()), waits);
     }
     if (n < piece.size()) break;
   }
@@ -194,24 +252,20 @@ WriteResult TilePyramid::write(Bytes bytes) noexcept {
   if (writers_.size() == 1) return writers_[0]->write(bytes);
   const std::unique_lock lock(callers_, std::try_to_lock);
   if (!lock) return {bytes, std::nullopt};
+  if (failure_) return {bytes, ErrorCode::Io};  // check() says more
   for (const auto& writer : writers_) {
     if (const WriteResult none = writer->write({}); none.error) return {bytes, none.error};
   }
   const U64 room = writers_[0]->room_bytes();
   if (!bytes.empty() && room == 0) return {bytes, ErrorCode::OutOfRange};
-  try {
-    return {
-        bytes.subspan(take(bytes.first(static_cast<std::size_t>(std::min<U64>(bytes.size(), room))), false)),
-        std::nullopt};
-  } catch (...) {
-    return {bytes, ErrorCode::Io};  // the scale that failed says more by check()
-  }
+  const auto most = static_cast<std::size_t>(std::min<U64>(bytes.size(), room));
+  return {bytes.subspan(take(bytes.first(most), false)), std::nullopt};
 }
 
 void TilePyramid::append_frames(Bytes frames) {
   if (writers_.size() == 1) return writers_[0]->append_frames(frames);
   const std::lock_guard lock(callers_);
-  for (const auto& writer : writers_) writer->check();
+  check_locked();
   writers_[0]->check_between_frames();
   if (frames.size() > writers_[0]->room_bytes()) return writers_[0]->append(frames);  // which says why not
   take(frames, true);
@@ -225,36 +279,44 @@ void TilePyramid::put_layer(std::span<const Bytes> tiles, U64 frames) {
 }
 
 void TilePyramid::check() {
-  for (const auto& writer : writers_) writer->check();
+  const std::lock_guard lock(callers_);
+  check_locked();
 }
 
 void TilePyramid::flush() {
   const std::lock_guard lock(callers_);
-  for (const auto& writer : writers_) writer->flush();
+  check_locked();
+  Attempts attempts;
+  attempts.make([&] { hand_on(true); });
+  for (const auto& writer : writers_) attempts.make([&] { writer->flush(); });
+  attempts.tell();
 }
 
-// All of them, whatever becomes of one; the first error counts.
+// The first scale goes first: no frame can follow then, so that a frame that waits for its second half gets
+// through without it. A scale that has not got all its frames stays open for another try.
 void TilePyramid::close() {
+  if (is_closed()) return;
   const std::lock_guard lock(callers_);
-  std::exception_ptr first;
-  const auto attempt = [&](auto&& work) {
-    try {
-      work();
-    } catch (...) {
-      if (!first) first = std::current_exception();
-    }
-  };
-  if (!writers_[0]->is_closed()) {
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+  Attempts attempts;
+  attempts.make([&] { writers_[0]->close(); });
+  const bool has_all = writers_[0]->is_closed() && attempts.make([&] {
+    hand_on(true);
     for (std::size_t k = 0; k < reducers_.size(); ++k) {
-      attempt([&] {
-        if (!reducers_[k].finish()) return;
-        writers_[k + 1]->append(reducers_[k].out());
-        feed(k + 1, reducers_[k].out().data(), true);
-      });
+      if (!reducers_[k].finish()) continue;
+      waiting_ = k;
+      hand_on(true);
     }
+  });
+  for (std::size_t k = 1; k < writers_.size(); ++k) {
+    attempts.make([&] { has_all ? writers_[k]->close() : writers_[k]->flush(); });
   }
-  for (const auto& writer : writers_) attempt([&] { writer->close(); });
-  if (first) std::rethrow_exception(first);
+  attempts.tell();
+}
+
+bool TilePyramid::is_closed() const noexcept {
+  return std::all_of(writers_.begin(), writers_.end(),
+                     [](const auto& writer) { return writer->is_closed(); });
 }
 
 void TilePyramid::give_up() noexcept {

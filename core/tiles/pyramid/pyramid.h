@@ -1,10 +1,15 @@
 // An array of tiles and smaller scales of it, written together: each scale is a TileWriter, fed by the one
 // before. With one scale it is that writer and nothing else.
 //
-// Threads, forks and errors are TileWriter's. Scales never know more frames than the first.
+// Threads, forks and errors are TileWriter's. Scales never know more frames than the first, and each is made
+// of just the frames that the one before has. A frame that the first scale took goes to the others whatever
+// fails: where one cannot take it now, it waits, and the next call hands it on before it takes anything.
+// append_frames() that throws has taken whole frames that the first scale counts, of a single one nothing.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -50,7 +55,7 @@ class TilePyramid {
   void close();
   void give_up() noexcept;
 
-  bool is_closed() const noexcept { return writers_[0]->is_closed(); }
+  bool is_closed() const noexcept;  // all scales
   std::size_t scales() const noexcept { return writers_.size(); }
   TileWriter& scale(std::size_t k) const noexcept { return *writers_[k]; }
 
@@ -59,16 +64,20 @@ class TilePyramid {
   void make_reducers(const PyramidOptions& options);
   void catch_up(const FilesOf& files, std::size_t k);
   std::size_t take(Bytes bytes, bool waits);
-  void feed(std::size_t k, const std::byte* frame, bool waits);
-  void pass_on(std::size_t k, bool waits);
+  bool hand_on(bool waits);
+  void end_frame(bool comes_out, bool waits) noexcept;
+  void append_rest(Bytes piece);
   void append_frame(Bytes frame);
-  bool has_room() const noexcept;
+  void check_locked();
 
+  static constexpr std::size_t kNone = ~std::size_t{0};
   std::vector<std::unique_ptr<TileWriter>> writers_;
   std::vector<Reducer> reducers_;  // [k] makes frames of scale k + 1
   std::vector<unsigned> factors_;  // frames of scale k for one of k + 1
   std::vector<std::byte> frame_;   // of scale 0, as far as it has come
   std::size_t at_ = 0;
+  std::size_t waiting_ = kNone;  // the reducer whose frame the next scale has not taken yet
+  std::exception_ptr failure_;   // not thrown yet
   std::mutex callers_;
 };
 
