@@ -146,7 +146,8 @@ void Jobs::work() noexcept {
       if (!later_.is_empty()) make_due_ready();
       if (!ready_.is_empty()) break;
       if (const Job* const next = later_.earliest(); next != nullptr) {
-        job_waits_.wait_until(lock, next->due_);
+        const auto due = next->due_;  // the job may be taken back meanwhile, and be no more
+        job_waits_.wait_until(lock, due);
       } else {
         job_waits_.wait(lock);
       }
