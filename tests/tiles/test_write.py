@@ -250,7 +250,7 @@ def test_layers_before_a_pause_are_readable_soon(tmp_path: Path) -> None:
         for n in range(9):
             w.append(frames[n])
         end = time.monotonic() + 60
-        while (seen := w.progress()).durable < 9:
+        while min((seen := w.progress()).durable, seen.readable) < 9:
             assert time.monotonic() < end, seen
             time.sleep(0.01)
         np.testing.assert_array_equal(tiles.open(path)[...], frames)
