@@ -121,7 +121,7 @@ TEST(Blosc, Lz4HasStreamsOf128KbAtLeast) {
 TEST(Blosc, ShortStreamsOfZstdAreOne) {
   constexpr unsigned kUnsplit = 16;
   for (const std::size_t n : {2048u, 4095u, 4096u}) {
-    const Buffer frame = encoded(items(n, 8, 3), {Compressor::Zstd, 1, BloscShuffle::Byte, 8}, 1);
+    const Buffer frame = encoded(items(n, 2, 3), {Compressor::Zstd, 1, BloscShuffle::Byte, 2}, 1);
     EXPECT_EQ(std::to_integer<unsigned>(frame[2]) & kUnsplit, n < 4096 ? kUnsplit : 0u) << n;
   }
 }

@@ -18,9 +18,9 @@ constexpr std::size_t kBlockBytes = 256 << 10;
 // Others give LZ4 streams of 128 KB, up to blocks of 1 MB. Blocks that are cut equal may be a little shorter
 // than wanted.
 constexpr std::size_t kLz4StreamBytes = 192 << 10, kWideBlockBytes = 1536 << 10;
-constexpr std::size_t kShortStreamBytes = 16 << 10;  // where frequencies change, short streams follow them
-constexpr std::size_t kLongStreamBytes = 64 << 10;   // where what came before comes again, long ones have it
-constexpr std::size_t kSlowBlockBytes = 2 << 20;     // above level 1, where zstd is to find what it can
+constexpr std::size_t kShortStreamBytes = 16 << 10, kLongStreamBytes = 64 << 10;
+constexpr std::size_t kWholeBlockBytes = 256 << 10;
+constexpr std::size_t kSlowBlockBytes = 2 << 20;  // above level 1, where zstd is to find what it can
 
 // Levels of zstd that are tried above 1: those that blosc's have, and one before them. One that takes longer
 // is not always smaller, so that a level tries all up to it.
@@ -30,7 +30,7 @@ constexpr int kSlowLevels[] = {2, 3, 5, 7, 9, 11, 13, 15, 22};
 constexpr std::size_t kLeastSplitZstd = 4096;
 
 // A look at a tile pays where it is as large as this.
-constexpr std::size_t kLeastPlannedBytes = 256 << 10;
+constexpr std::size_t kLeastTriedBytes = 32 << 10, kLeastPlannedBytes = 256 << 10;
 constexpr std::size_t kLeastLongBytes = 1 << 20;  // and one for longer streams
 
 StreamEncoders& encoders() {
@@ -45,15 +45,16 @@ Options at_level_1(Options options) {
   return options;
 }
 
-bool splits(std::size_t block, const Options& options) {
-  if (is_slow(options)) return false;  // what is found in one byte of the items helps with the next
+bool splits(std::size_t block, const Options& options, Layout layout) {
+  // What is found in one byte of the items helps with the next.
+  if (is_slow(options) || layout == Layout::Whole) return false;
   if (options.shuffle == BloscShuffle::None || options.item_bytes == 1) return false;
   return options.compressor == Compressor::Lz4 || block / options.item_bytes >= kLeastSplitZstd;
 }
 
 // Equal blocks, since shorter ones are not split, and of a multiple of 8 items, since others have no bits to
 // shuffle. Where the size cannot be cut so, a last one of few items is shorter.
-Blocks cut(std::size_t bytes, const Options& options, bool has_long_streams = false) {
+Blocks cut(std::size_t bytes, const Options& options, Layout layout = Layout::Short) {
   const std::size_t unit = 8 * options.item_bytes;
   std::size_t most = kBlockBytes;
   if (options.compressor == Compressor::Lz4) {
@@ -62,9 +63,11 @@ Blocks cut(std::size_t bytes, const Options& options, bool has_long_streams = fa
     const std::size_t count = std::max<std::size_t>(bytes / least, 1);
     most = ((bytes + count - 1) / count + unit - 1) / unit * unit;
   } else {
-    const std::size_t stream = has_long_streams ? kLongStreamBytes : kShortStreamBytes;
+    const std::size_t stream = layout == Layout::Short ? kShortStreamBytes : kLongStreamBytes;
     most = is_slow(options) ? kSlowBlockBytes
-                            : std::clamp(stream * options.item_bytes, 2 * kShortStreamBytes, kBlockBytes);
+           : layout == Layout::Whole
+               ? kWholeBlockBytes
+               : std::clamp(stream * options.item_bytes, 2 * kShortStreamBytes, kBlockBytes);
   }
   const std::size_t fewest = (bytes + most - 1) / most;
   const bool is_one = bytes <= most && (options.shuffle != BloscShuffle::Bit || bytes < unit);
@@ -74,7 +77,7 @@ Blocks cut(std::size_t bytes, const Options& options, bool has_long_streams = fa
     block = bytes / n;
     break;
   }
-  return {bytes, block, options.item_bytes, splits(block, options)};
+  return {bytes, block, options.item_bytes, splits(block, options, layout)};
 }
 
 // Walks the parts, which are read from front to back.
@@ -147,18 +150,6 @@ Bytes shuffled_block(PartReader& parts, std::size_t size, const Options& options
   const std::size_t n = size / item;
   for (std::size_t b = 0; b < item; ++b) simd::split_bits(planes.data() + b * n, n, bits.data() + b * n);
   return bits;
-}
-
-// From streams of the middle of a tile; none where a look does not pay.
-StreamPlan make_plan(std::span<const Bytes> parts, std::size_t bytes, const Options& options) {
-  if (options.compressor != Compressor::Zstd || options.level != 1 || bytes < kLeastPlannedBytes) return {};
-  const Blocks blocks = cut(bytes, options, bytes >= kLeastLongBytes);
-  const std::size_t middle = blocks.count() / 2;
-  if (blocks.size_of(middle) != blocks.block) return {};
-  PartReader reader(parts);
-  reader.next(middle * blocks.block, [](Bytes) {});
-  return plan_streams(shuffled_block(reader, blocks.block, options), blocks.streams_of(middle),
-                      kShortStreamBytes, options.skips_noise, encoders());
 }
 
 std::size_t stream_bound(std::size_t bytes, const Options& options) {
@@ -248,6 +239,64 @@ struct Streams {
   }
 };
 
+// Bytes of a block that begins at `first`, shuffled.
+Bytes block_at(std::span<const Bytes> parts, std::size_t first, std::size_t size, const Options& options) {
+  PartReader reader(parts);
+  reader.next(first, [](Bytes) {});
+  return shuffled_block(reader, size, options);
+}
+
+// Bytes that `size` bytes from `first` on take, in blocks of a plan.
+std::size_t tried_size(std::span<const Bytes> parts, std::size_t first, std::size_t size, std::size_t block,
+                       const Options& options, const StreamPlan& plan) {
+  Streams streams{options, plan, {}};
+  PartReader reader(parts);
+  reader.next(first, [](Bytes) {});
+  encoders().literals.forget();
+  const Blocks blocks{size, block, options.item_bytes, splits(block, options, plan.layout)};
+  std::size_t stored = 0;
+  for (std::size_t i = 0; i < blocks.count(); ++i) {
+    const std::size_t n = blocks.size_of(i);
+    const std::size_t room = n + 4 * kMaxStreams + stream_bound(n, options);
+    const MutableBytes out = block_buffers().tried.get(room).first(room);
+    stored += static_cast<std::size_t>(streams.put_block(reader, n, blocks.streams_of(i), out) - out.data());
+  }
+  return stored;
+}
+
+StreamPlan whole_plan() {
+  StreamPlan plan;
+  plan.is_made = true;
+  plan.layout = Layout::Whole;
+  return plan;
+}
+
+// From streams of the middle of a tile; none where a look does not pay. A try of whole blocks takes a tenth
+// of the time of a large tile, which only one that shrinks much gains back.
+StreamPlan make_plan(std::span<const Bytes> parts, std::size_t bytes, const Options& options) {
+  if (options.compressor != Compressor::Zstd || options.level != 1 || bytes < kLeastTriedBytes) return {};
+  StreamPlan plan;
+  const Blocks blocks = cut(bytes, options, bytes >= kLeastLongBytes ? Layout::Long : Layout::Short);
+  const std::size_t middle = blocks.size_of(blocks.count() / 2) == blocks.block ? blocks.count() / 2 : 0;
+  const Bytes block = block_at(parts, middle * blocks.block, blocks.size_of(middle), options);
+  const std::size_t streams = blocks.streams_of(middle);
+  const bool tries_whole =
+      options.shuffle != BloscShuffle::Byte || may_be_whole(block, streams, bytes < kLeastLongBytes ? 2 : 6);
+  if (bytes >= kLeastPlannedBytes && blocks.size_of(middle) == blocks.block) {
+    plan = plan_streams(block, streams, kShortStreamBytes, options.skips_noise, encoders());
+  }
+  if (!tries_whole) return plan;
+  const Blocks wholes = cut(bytes, options, Layout::Whole);
+  const std::size_t middle_whole =
+      wholes.size_of(wholes.count() / 2) == wholes.block ? wholes.count() / 2 : 0;
+  const std::size_t first = middle_whole * wholes.block;
+  const std::size_t tried = wholes.size_of(middle_whole);
+  const std::size_t whole = tried_size(parts, first, tried, tried, options, whole_plan());
+  const std::size_t split =
+      tried_size(parts, first, tried, cut(bytes, options, plan.layout).block, options, plan);
+  return whole < split ? whole_plan() : plan;
+}
+
 void put_header(std::byte* at, unsigned flags, const Options& options, std::size_t bytes, std::size_t block,
                 std::size_t stored) {
   const unsigned format = options.compressor == Compressor::Zstd ? kZstdFormat : kLz4Format;
@@ -264,7 +313,7 @@ void put_header(std::byte* at, unsigned flags, const Options& options, std::size
 std::size_t encode_within(std::size_t most_bytes, std::span<const Bytes> parts, std::size_t bytes,
                           const Options& options, MutableBytes out) {
   Streams streams{options, make_plan(parts, bytes, options), {}};
-  const Blocks blocks = cut(bytes, options, streams.plan.has_long_streams);
+  const Blocks blocks = cut(bytes, options, streams.plan.layout);
   unsigned flags = blocks.is_split ? 0 : kUnsplit;
   if (options.shuffle == BloscShuffle::Byte && options.item_bytes > 1) flags |= kByteShuffle;
   if (options.shuffle == BloscShuffle::Bit) flags |= kBitShuffle;
@@ -292,6 +341,11 @@ std::size_t encode_within(std::size_t most_bytes, std::span<const Bytes> parts, 
   return bytes + kHeaderBytes;
 }
 
+// Of any layout.
+std::size_t longest_block(std::size_t bytes, const Options& options) {
+  return std::max(cut(bytes, options, Layout::Long).block, cut(bytes, options, Layout::Whole).block);
+}
+
 }  // namespace
 
 BlockBuffers& block_buffers() {
@@ -302,13 +356,13 @@ BlockBuffers& block_buffers() {
 std::size_t encode_bound(std::size_t bytes, const Options& options) {
   const std::size_t of_block = 4 + 4 * kMaxStreams;
   return kHeaderBytes + bytes + cut(bytes, at_level_1(options)).count() * of_block +
-         stream_bound(cut(bytes, options, true).block, options);
+         stream_bound(longest_block(bytes, options), options);
 }
 
 std::size_t scratch_bytes(std::size_t bytes, const Options& options) {
-  const std::size_t block = cut(bytes, options, true).block;
+  const std::size_t block = longest_block(bytes, options);
   return (options.shuffle == BloscShuffle::Bit ? 2 : 1) * block +
-         (is_slow(options) ? stream_bound(block, options) : 0) +
+         (options.compressor == Compressor::Zstd ? block + stream_bound(block, options) : 0) +
          plan_scratch_bytes(std::min(block, kLongStreamBytes)) +
          run_scratch_bytes(std::min(block, kMostLiterals));
 }

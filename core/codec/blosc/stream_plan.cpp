@@ -30,6 +30,11 @@ std::size_t sample_size(Search search, Bytes sample) {
   return std::min(compress_zstd(search, sample, out), sample.size());
 }
 
+std::size_t lz4_size(Bytes sample) {
+  const MutableBytes out = sample_bytes().get(compress_bound(Compressor::Lz4, sample.size()));
+  return std::min(compress(Compressor::Lz4, sample, out, 1), sample.size());
+}
+
 bool saves_little(std::size_t stored, std::size_t bytes) {
   return stored * 100 > bytes * (100 - kSampleGainPercent);
 }
@@ -133,30 +138,45 @@ StreamPlan plan_streams(Bytes block, std::size_t streams, std::size_t short_byte
   StreamPlan plan;
   plan.is_made = true;
   const Search of_most = may_be_long ? long_search(most) : Search::Level1;
-  plan.has_long_streams = of_most != Search::Level1;
+  const bool has_long_search = of_most != Search::Level1;
   for (std::size_t s = 0; s < streams; ++s) {
     Search found = Search::Level1;
     const bool searches = needs_search(tried[s]);
-    if (searches && plan.has_long_streams) found = s == most ? of_most : long_search(s);
+    if (searches && has_long_search) found = s == most ? of_most : long_search(s);
     if (searches && found == Search::Level1) tried[s].search_on(middle(s));
     plan.of[s] = tried[s].planned(more, more_without_search);
     if (found != Search::Level1) plan.of[s] = {StreamPlan::Way::Searched, found};
     if (is_stored(tried[s])) plan.of[s].way = StreamPlan::Way::Stored;
   }
   // Codes that follow frequencies are better off with short streams.
-  const bool tries_longer = may_be_long && !plan.has_long_streams &&
+  const bool tries_longer = may_be_long && !has_long_search &&
                             plan.of[most].way == StreamPlan::Way::Searched &&
                             plan.of[most].search != Search::Literals;
-  if (tries_longer) plan.has_long_streams = gains_by_length(plan.of[most].search, stream(most), short_bytes);
+  const bool is_long =
+      has_long_search || (tries_longer && gains_by_length(plan.of[most].search, stream(most), short_bytes));
+  plan.layout = is_long ? Layout::Long : Layout::Short;
   return plan;
 }
 
 bool Lz4Tries::is_due(Bytes stream, std::size_t s) noexcept {
   if (left_[s] == 0) return true;
   --left_[s];
-  if (!is_spread(stream)) return true;
-  const MutableBytes out = sample_bytes().get(compress_bound(Compressor::Lz4, kSampleBytes));
-  return compress(Compressor::Lz4, middle_of(stream, kSampleBytes), out, 1) < kSampleBytes;
+  return !is_spread(stream) || lz4_size(middle_of(stream, kSampleBytes)) < kSampleBytes;
+}
+
+bool may_be_whole(Bytes block, std::size_t streams, std::size_t part) {
+  constexpr std::size_t kPartOfSample = 16, kNoGain = 32;
+  const std::size_t length = block.size() / streams;
+  const std::size_t sample = std::min(length, std::max(length / kPartOfSample, kSampleBytes / 4));
+  std::size_t total = 0;
+  for (std::size_t s = 0; s < streams; ++s) {
+    const Bytes stream = block.subspan(s * length, length);
+    const std::size_t size = lz4_size(middle_of(stream, sample));
+    total += size;
+    if (size < sample - sample / kNoGain) continue;  // LZ4 is fast where it finds nothing
+    if (lz4_size(stream) < length / 2) return true;
+  }
+  return total * part < sample * streams;
 }
 
 bool is_noise(Bytes stream) {

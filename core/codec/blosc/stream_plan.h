@@ -20,6 +20,13 @@ struct StreamEncoders {
   RunEncoder runs;
 };
 
+// How long the streams of zstd's first level are.
+enum class Layout : std::uint8_t {
+  Short,  // where frequencies change, short streams follow them
+  Long,   // where what came before comes again, long ones have it
+  Whole,  // blocks are not split: what comes again does so in all bytes of the items, or far behind
+};
+
 struct StreamPlan {
   enum class Way : std::uint8_t { Stored, Codes, Runs, Searched };
   struct OfStream {
@@ -27,9 +34,14 @@ struct StreamPlan {
     Search search = Search::Level1;  // also where a stream is none for its encoder
   };
   bool is_made = false;
-  bool has_long_streams = false;  // where what came before comes again
-  OfStream of[kMaxStreams];       // by the byte of the items that a stream holds
+  Layout layout = Layout::Short;
+  OfStream of[kMaxStreams];  // by the byte of the items that a stream holds
 };
+
+// Whether blocks like this shuffled one, of `streams` streams, are worth a try of the layout Whole: LZ4 says
+// of samples that they shrink to less than 1 / `part`, or of a stream of many kinds of bytes that what is in
+// it comes again.
+bool may_be_whole(Bytes block, std::size_t streams, std::size_t part);
 
 // `block` is a shuffled one of `streams` streams, which say what the others are like. The fastest way wins
 // that costs few bytes more than the best. Longer streams than `short_bytes` are planned where they are
