@@ -319,11 +319,12 @@ def _uneven(name: str) -> np.ndarray[Any, Any]:
         data[: len(data) // 3] = 7
         data[len(data) // 2 :][: len(data) // 5] = np.arange(len(data) // 5) % 251
         return data.view(np.int32)
-    return {
+    kinds: dict[str, np.ndarray[Any, Any]] = {
         "slope": np.arange(174041) * 3,
         "saw": np.arange(161422) % 97,
         "period": np.resize(rng.integers(0, 256, 3001, dtype=np.uint8), 212698),
-    }[name]
+    }
+    return kinds[name]
 
 
 @pytest.mark.parametrize("shuffle", ["byte", "bit", "none"])
