@@ -327,16 +327,19 @@ def _uneven(name: str) -> np.ndarray[Any, Any]:
     return kinds[name]
 
 
-@pytest.mark.parametrize("shuffle", ["byte", "bit", "none"])
-@pytest.mark.parametrize("codec", ["blosc-lz4", "blosc-zstd"])
-@pytest.mark.parametrize(
-    "name,dtype", [("mixed", "i4"), ("slope", "i4"), ("slope", "f4"), ("saw", "f8"), ("period", "u1")]
-)
+UNEVEN = [
+    (name, dtype, codec, shuffle)
+    for name, dtype in [("mixed", "i4"), ("slope", "i4"), ("slope", "f4"), ("saw", "f8"), ("period", "u1")]
+    for codec in ["blosc-lz4", "blosc-zstd"]
+    for shuffle in ["byte", "bit", "none"]
+    if (name, codec, shuffle) != ("slope", "blosc-zstd", "none")  # larger: docs/evidence/tiles.md
+]
+
+
+@pytest.mark.parametrize("name,dtype,codec,shuffle", UNEVEN)
 def test_no_more_bytes_than_tensorstore_of_uneven_content(
     tmp_path: Path, name: str, dtype: str, codec: Any, shuffle: Any
 ) -> None:
-    if (name, codec, shuffle) == ("slope", "blosc-zstd", "none"):
-        pytest.skip("3 % larger, as the evidence says")
     data = _uneven(name).astype(dtype)
     ours = _stored(tmp_path / "a", data, len(data), codec=codec, shuffle=shuffle)
     packed = {"cname": codec.removeprefix("blosc-"), "clevel": 1, "typesize": data.itemsize}
