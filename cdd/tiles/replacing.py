@@ -9,7 +9,8 @@ from typing import Any
 from cdd._cdd import FormatError
 from cdd.tiles.pyramid import read_group
 
-_OWN = re.compile(r"zarr\.json|\.zarr\.json\..*\.tmp|\.cdd-journal")
+_OWN = re.compile(r"zarr\.json|\.cdd-journal")
+_TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{16}\.tmp")  # of a file that a killed writer was about to put there
 
 
 def check_replaceable(path: str) -> None:
@@ -34,7 +35,7 @@ def check_replaceable(path: str) -> None:
             elif found not in above:
                 raise _stray(path, found)
         for found in [Path(folder, name) for name in names]:
-            if found.parent != Path(path) or not _OWN.fullmatch(found.name):
+            if found.parent != Path(path) or not _OWN.fullmatch(_final(found.name)):
                 raise _stray(path, found)
 
 
@@ -47,9 +48,15 @@ def _check_array(path: str, array: str) -> None:
             if not above.fullmatch(lead + name) or Path(folder, name).is_symlink():
                 raise _stray(path, Path(folder, name))
         for name in names:
-            own = keys.fullmatch(lead + name) or (not lead and _OWN.fullmatch(name))
+            final = _final(name)
+            own = keys.fullmatch(lead + final) or (not lead and _OWN.fullmatch(final))
             if not own or Path(folder, name).is_symlink():
                 raise _stray(path, Path(folder, name))
+
+
+def _final(name: str) -> str:
+    found = _TEMPORARY.fullmatch(name)
+    return found[1] if found else name
 
 
 def _keys_of(array: str) -> tuple[re.Pattern[str], re.Pattern[str]]:

@@ -63,6 +63,21 @@ def test_files_of_others_within_an_array_are_kept(tmp_path: Path, scales: int, s
 
 
 @pytest.mark.parametrize("scales", [1, 2])
+def test_what_a_killed_writer_was_about_to_put_there_is_no_strangers(tmp_path: Path, scales: int) -> None:
+    path = tmp_path / "a.zarr"
+    options: dict[str, Any] = writer_options() | (
+        {"scales": 2, "dimension_names": "tyx"} if scales == 2 else {}
+    )
+    with tiles.open(path, "w", **options) as w:
+        w.append(camera(5, 40, 50))
+    shard = next(p for p in sorted((path / "1" if scales == 2 else path).glob("c/**/*")) if p.is_file())
+    for place in (shard, path / "zarr.json"):
+        place.with_name(f".{place.name}.a5fb65de926d5302.tmp").write_bytes(b"half")
+    tiles.open(path, "w", **options).close()
+    assert not list(path.rglob("*.tmp"))
+
+
+@pytest.mark.parametrize("scales", [1, 2])
 def test_links_and_folders_of_others_are_kept(tmp_path: Path, scales: int) -> None:
     path, elsewhere = tmp_path / "a.zarr", tmp_path / "elsewhere"
     options: dict[str, Any] = writer_options() | (
