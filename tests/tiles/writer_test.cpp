@@ -84,15 +84,25 @@ TEST_P(TileCrash, AfterAPowerCutEveryDurableFrameIsThere) {
   }
 }
 
-TEST_P(TileCrash, AFullDiskLosesNothing) {
-  constexpr std::uint64_t kFrames = 9;
+// Calls `work` with a new writer whose files have no room at one change, for each change there is.
+template <class Work>
+void on_a_full_disk(bool index_at_end, std::uint64_t frames, Work&& work) {
+  const TileOptions options = small(Durability::None, index_at_end);
   RecordedFiles whole;
-  write_frames(whole, small(Durability::None, GetParam()), kFrames);
+  write_frames(whole, options, frames);
   for (std::size_t at = 4; at < whole.changes(); ++at) {
     SCOPED_TRACE(at);
     RecordedFiles files;
-    const auto writer = TileWriter::create(files.files(), small(Durability::None, GetParam()));
+    const auto writer = TileWriter::create(files.files(), options);
     files.fail_at(at, ENOSPC);
+    work(files, *writer);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+TEST_P(TileCrash, AFullDiskLosesNothing) {
+  constexpr std::uint64_t kFrames = 9;
+  on_a_full_disk(GetParam(), kFrames, [&](RecordedFiles& files, TileWriter& writer) {
     int errors = 0;
     const auto attempt = [&](auto&& work) {
       try {
@@ -107,15 +117,14 @@ TEST_P(TileCrash, AFullDiskLosesNothing) {
       const Buffer pixels = frame(i);
       attempt([&] {
         // An append that throws what failed before has taken nothing.
-        if (writer->frames_received() == i) writer->append(pixels);
+        if (writer.frames_received() == i) writer.append(pixels);
       });
-      if (i % 3 == 1) attempt([&] { writer->flush(); });
+      if (i % 3 == 1) attempt([&] { writer.flush(); });
     }
-    attempt([&] { writer->close(); });
+    attempt([&] { writer.close(); });
     EXPECT_EQ(errors, files.has_failed() ? 1 : 0);
     expect_frames(files, kFrames);
-    if (HasFatalFailure()) return;
-  }
+  });
 }
 
 // Who must not wait calls nothing but write(), and hears of the full disk from it.
@@ -126,35 +135,28 @@ TEST_P(TileCrash, WriteAloneGoesOnOnceThereIsRoomAgain) {
     const Buffer one = frame(i);
     all.insert(all.end(), one.begin(), one.end());
   }
-  RecordedFiles whole;
-  write_frames(whole, small(Durability::None, GetParam()), kFrames);
-  for (std::size_t at = 4; at < whole.changes(); ++at) {
-    SCOPED_TRACE(at);
-    RecordedFiles files;
-    const auto writer = TileWriter::create(files.files(), small(Durability::None, GetParam()));
-    files.fail_at(at, ENOSPC);
+  on_a_full_disk(GetParam(), kFrames, [&](RecordedFiles& files, TileWriter& writer) {
     int errors = 0;
     Bytes rest = all;
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (!rest.empty() && std::chrono::steady_clock::now() < end) {
-      const tiles::WriteResult result = writer->write(rest);
+      const tiles::WriteResult result = writer.write(rest);
       rest = result.unconsumed;
       if (!result.error) continue;
       ASSERT_EQ(*result.error, ErrorCode::Io);
-      EXPECT_THROW(writer->check(), Error);
+      EXPECT_THROW(writer.check(), Error);
       ++errors;
     }
     ASSERT_TRUE(rest.empty());
     EXPECT_LE(errors, 1);
     try {
-      writer->close();
+      writer.close();
     } catch (const Error& error) {
       ASSERT_EQ(error.os_errno(), ENOSPC);
-      writer->close();
+      writer.close();
     }
     expect_frames(files, kFrames);
-    if (HasFatalFailure()) return;
-  }
+  });
 }
 
 TEST_P(TileCrash, AfterAnotherFailureTheWriterIsOfNoUseAndWhatIsThereIsTakenUp) {
