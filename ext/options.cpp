@@ -167,6 +167,10 @@ constexpr Option<WriteOptions> kWriteOptions[] = {
      }},
     {"size_scale", false,
      [](const Given& given, WriteOptions& options) { options.core.float16.size_scale = given.number(); }},
+    {"least_rows", false,
+     [](const Given& given, WriteOptions& options) {
+       options.core.least_rows = given.integer(0, std::numeric_limits<std::int64_t>::max());
+     }},
     {"visible", false,
      [](const Given& given, WriteOptions& options) { options.visible = given.choice(kVisible); }},
 };

@@ -3,7 +3,6 @@
 import json
 import secrets
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ from cdd.dtypes import Array, buffer_dtype, code_of
 from cdd.store.writer import Writer
 
 _SPREAD = 1 << 31  # numbers that are free to be chosen from
-_TRIED_BYTES = 8 << 20  # of a tail that is tried on a copy whatever its index shows
 
 
 @dataclass
@@ -88,53 +86,36 @@ def _take_back(writer: Writer, directory: Directory, path: str) -> None:
 
 
 class _TailWriter(Writer):
-    """Appends to a store that is there."""
+    """Appends to a store that is there, and has so many rows at least."""
 
     _mode_of_append = "r+"
+
+    def __init__(self, target: Any, least_rows: int, **options: Any) -> None:
+        self._least_rows = least_rows
+        super().__init__(target, "a", **options)
 
 
 def open_tail(directory: Directory, path: str, extents: Array, rows: int, **options: Any) -> Writer:
     """Opens the last superchunk of a column, which has these extents and rows in a version, to be appended
-    to. Raises FormatError, and changes nothing, where it is missing, empty, another file or damaged, so that
-    fewer rows would be left than the version needs."""
+    to. Raises FormatError, and cuts nothing off, where it is missing, empty, another file or damaged, so that
+    fewer rows would be left than the version needs: repair() may keep rows behind the damage."""
     shown = f"{directory.name}/{path}"
     try:
         if directory.size(path) == 0:
             raise _cdd.TruncatedError(f"{shown} is empty")
-        _need_sound(directory, path, extents, rows)
-        return _TailWriter(directory.store(path), "a", **options)
+        store = directory.store(path)
+        core = _cdd.Reader(store, {"mmap": False})
+        file_id = core.id
+        core.close()
+        wanted = ex.id_of(extents[-1])
+        if bytes.fromhex(file_id) != wanted:
+            raise _cdd.FormatError(
+                f"{shown} is another file than the dataset's: its id is {file_id}, not {wanted.hex()}"
+            )
+        needed = rows - ex.sealed_rows(extents) + int(extents[-1, ex.FIRST])
+        return _TailWriter(store, needed, **options)
     except FileNotFoundError:
         raise _cdd.FormatError(f"{shown} is missing") from None
-
-
-def _need_sound(directory: Directory, path: str, extents: Array, rows: int) -> None:
-    """A writer cuts off what is damaged at the end of its file, and repair() could keep rows behind it. So
-    one is tried on a copy of the file first. A long file whose index shows all rows is not copied: a writer
-    cuts off rows of it only where durability="none" and a kill left them without a proof, and a record is
-    damaged, too."""
-    store, shown = directory.store(path), f"{directory.name}/{path}"
-    core = _cdd.Reader(store, {"mmap": False})
-    file_id, rows_shown = core.id, core.rows
-    core.close()
-    wanted = ex.id_of(extents[-1])
-    if bytes.fromhex(file_id) != wanted:
-        raise _cdd.FormatError(
-            f"{shown} is another file than the dataset's: its id is {file_id}, not {wanted.hex()}"
-        )
-    needed = rows - ex.sealed_rows(extents) + int(extents[-1, ex.FIRST])
-    if rows_shown >= needed and (directory.size(path) or 0) > _TRIED_BYTES:
-        return
-    copy = _cdd.Memory(Path(store).read_bytes() if isinstance(store, str) else bytes(store))
-    try:
-        trial = _cdd.Writer(copy, "a", {})
-    except _cdd.CddError as error:
-        raise type(error)(f"{shown}: {error}") from None
-    left = trial.rows
-    trial.close()
-    if left < needed:
-        raise _cdd.TruncatedError(
-            f"{shown} is damaged: a writer would keep {left:,} rows of it, the version needs {needed:,}"
-        )
 
 
 def lock_damaged(directory: Directory, path: str) -> _cdd.Lock | None:

@@ -45,6 +45,7 @@ class Writer(AwaitedWriter, Opened):
     _kind = "writer"
     _core: _cdd.Writer
     _mode_of_append = "a"  # "r+" of a kind of writer that creates nothing
+    _least_rows = 0  # of a file that is appended to
 
     def __init__(self, target: Target, mode: str = "w", **options: Unpack[WriterOptions]) -> None:
         check_mode(mode, "wxa")
@@ -55,6 +56,7 @@ class Writer(AwaitedWriter, Opened):
             held, self._path = target, None
         else:
             held = self._path = arguments.path(target, "a path or a cdd.Memory to be written")
+        taken["least_rows"] = self._least_rows
         self._whole = options.get("visible") == "close"
         self._core = _cdd.Writer(held, self._mode_of_append if mode == "a" else mode, taken)
         user_meta = bytes(taken.get("user_meta", b""))

@@ -82,7 +82,7 @@ std::unique_ptr<Writer> Writer::open(std::shared_ptr<WritableStorage> storage, c
     fail(ErrorCode::Unsupported, "%s has features 0x%x that this version cannot write",
          storage->name().c_str(), header.metadata.readonly_compatible);
   }
-  IndexWriter index = IndexWriter::recover(*storage, header.metadata, header.first_block);
+  IndexWriter index = IndexWriter::recover(*storage, header.metadata, header.first_block, options.least_rows);
   const ChunkIndex chunks(*storage, header.metadata, header.first_block);
   const RowLayout layout = find_layout(*storage, header, chunks);
   if (!layout.is_set() && chunks.durable_chunks() > 0) fail_without_layout(*storage, chunks);

@@ -30,6 +30,7 @@ struct WriterOptions {
   std::uint32_t chunk_bytes = 4096;  // else: stored bytes of a chunk, about
   Durability durability = Durability::Batch;
   std::uint32_t first_capacity = kDefaultFirstCapacity;  // chunks of a new store's first index block
+  std::uint64_t least_rows = 0;  // which opening an existing store keeps, or it throws Truncated
 };
 
 // Throws InvalidArgument for a value out of its limits, or options that do not go together.

@@ -337,6 +337,40 @@ TEST(DamagedFiles, KeepLongAppendsWhoseLastSlotsAreWiped) {
   }
 }
 
+// A kill left no proof of the chunks behind a damaged one. A writer that needs them refuses the file, whose
+// rows stay there for rescue; one that does not cuts them off.
+TEST(DamagedFiles, AreNotCutBelowTheRowsThatAreNeeded) {
+  const RowLayout layout = layouts()[0];
+  WriterOptions options;
+  options.chunk_rows = 2;
+  options.durability = Durability::None;
+  const auto storage = std::make_shared<MemoryStorage>();
+  const auto writer = Writer::create(storage, options);
+  for (unsigned i = 0; i < 20; ++i) writer->append(layout, small_rows(layout, 2, i), 2);
+  writer->give_up();
+  const ChunkInfo info = Reader(storage).chunk_info(7);
+  std::vector<std::byte> image;
+  storage->visit([&](Bytes bytes) { image.assign(bytes.begin(), bytes.end()); });
+  image[info.offset + info.stored_bytes / 2] ^= std::byte{1};
+  const std::uint64_t slots = read_header(*storage).first_block + kBlockHeaderBytes;
+  std::fill_n(image.begin() + static_cast<std::ptrdiff_t>(slots + 3 * kSlotBytes), 10 * kSlotBytes,
+              std::byte{0});  // which recovery restores up to the damaged record
+  storage->write_at(0, Bytes(image));
+  for (const std::uint64_t needed : {40u, 15u}) {
+    options.least_rows = needed;
+    try {
+      Writer::open(storage, options);
+      FAIL() << "opened, " << needed << " rows are needed";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::Truncated) << error.what();
+      EXPECT_NE(std::string(error.what()).find("would keep 14 rows"), std::string::npos) << error.what();
+    }
+    storage->visit([&](Bytes bytes) { EXPECT_TRUE(std::ranges::equal(bytes, image)); });
+  }
+  options.least_rows = 14;
+  EXPECT_EQ(Writer::open(storage, options)->rows(), 14u);
+}
+
 // Rows may hold a copy of a block of this very file: only what stands in its own place is one.
 TEST(DamagedFiles, ACopyOfABlockIsNotTakenForTheBlock) {
   const SmallStore made = make_small_store(layouts()[0], 2, 22, true);

@@ -31,8 +31,10 @@ class IndexWriter {
 
   // Takes over an existing file whose lock is held: keeps every committed chunk and whatever whole appends
   // survived, proves them by a clean-close slot, removes the rest, syncs. Idempotent. Throws Truncated,
-  // Unsupported or Io.
-  static IndexWriter recover(WritableStorage& storage, const Metadata& metadata, std::uint64_t first_block);
+  // Unsupported or Io. Truncated, too, where fewer than `least_rows` rows would be left: then the file is as it
+  // was.
+  static IndexWriter recover(WritableStorage& storage, const Metadata& metadata, std::uint64_t first_block,
+                             std::uint64_t least_rows = 0);
 
   // Writes the records, then their slots. `last` marks the end of one append: only then do readers see it.
   // `records` holds each chunk's record at its record_offset, which are multiples of kRecordAlignment.

@@ -6,6 +6,7 @@
 // proven first; from there on the file is a clean one, of which everything behind the proof is removed. The
 // cleanup is synced before anything new is written, so no later crash can mix two histories.
 #include <algorithm>
+#include <array>
 
 #include "core/base/hash.h"
 #include "core/store/index/block_walk.h"
@@ -36,11 +37,17 @@ void take_what_holds(const BlockWalk& walk, Survivors& kept) {
   }
 }
 
+// What stood in the place of a slot that was restored.
+struct Replaced {
+  std::uint64_t offset = 0;
+  std::array<std::byte, kSlotBytes> bytes{};
+};
+
 // A crash may have kept whole records without their slots, and damage to the end of the index looks the same:
 // those that go on where chunk `first` must be get their slots again, within its block. Slots that hold stay
 // as they are: one may be the proof. Returns whether there were any.
 bool restore_slots(WritableStorage& storage, const Metadata& metadata, const BlockWalk& walk,
-                   std::uint64_t first) {
+                   std::uint64_t first, std::vector<Replaced>& replaced) {
   const BlockGeometry& geometry = walk.geometry();
   const std::uint64_t k = geometry.block_of(first);
   if (k >= walk.blocks().size()) return false;
@@ -55,7 +62,11 @@ bool restore_slots(WritableStorage& storage, const Metadata& metadata, const Blo
     if (found[i]) continue;
     std::byte bytes[kSlotBytes];
     put_slot(slots[i], metadata.check_salt(), slot_key(geometry, k, position + i), bytes);
-    storage.write_at(slot_offset(block, position + i), bytes);
+    Replaced& one = replaced.emplace_back();
+    one.offset = slot_offset(block, position + i);
+    const Bytes old = storage.read_at(one.offset, kSlotBytes, scratch<BlockBytes>());
+    std::ranges::copy(old, one.bytes.begin());
+    storage.write_at(one.offset, bytes);
     restored = true;
   }
   return restored;
@@ -63,13 +74,13 @@ bool restore_slots(WritableStorage& storage, const Metadata& metadata, const Blo
 
 // Restored slots may make a link heal, and a proof come into sight behind it.
 Survivors surviving_chunks(WritableStorage& storage, const Metadata& metadata, BlockWalk& walk,
-                           BlockWalk::Tail& tail) {
+                           BlockWalk::Tail& tail, std::vector<Replaced>& replaced) {
   Survivors kept;
   for (bool restored = true; restored && !tail.clean;) {
     kept = {std::max(kept.chunks, tail.durable_chunks), std::max(kept.unbroken, tail.durable_chunks)};
     take_what_holds(walk, kept);
     restored = false;
-    while (restore_slots(storage, metadata, walk, kept.unbroken)) {
+    while (restore_slots(storage, metadata, walk, kept.unbroken, replaced)) {
       restored = true;
       while (walk.follow_link()) {
       }
@@ -84,7 +95,7 @@ Survivors surviving_chunks(WritableStorage& storage, const Metadata& metadata, B
 }  // namespace
 
 IndexWriter IndexWriter::recover(WritableStorage& storage, const Metadata& metadata,
-                                 std::uint64_t first_block) {
+                                 std::uint64_t first_block, std::uint64_t least_rows) {
   IndexWriter writer(storage, metadata);
   const BlockGeometry& geometry = writer.geometry_;
   BlockWalk walk(storage, metadata, first_block);
@@ -97,8 +108,15 @@ IndexWriter IndexWriter::recover(WritableStorage& storage, const Metadata& metad
   }
   BlockWalk::Tail tail = walk.find_tail();
   Position kept;
-  kept.chunks = surviving_chunks(storage, metadata, walk, tail).chunks;
+  std::vector<Replaced> replaced;
+  kept.chunks = surviving_chunks(storage, metadata, walk, tail, replaced).chunks;
   const BlockWalk::Extent extent = walk.extent_of(kept.chunks);
+  if (extent.rows < least_rows) {
+    for (const Replaced& one : replaced) storage.write_at(one.offset, one.bytes);
+    fail_at({Place::Kind::Index}, ErrorCode::Truncated,
+            "%s is damaged: a writer would keep %llu rows of it, %llu are needed", storage.name().c_str(),
+            static_cast<unsigned long long>(extent.rows), static_cast<unsigned long long>(least_rows));
+  }
 
   // The block that owns the next slot; a block that is exactly full stays the last one, without a link.
   std::uint64_t k = 0;
