@@ -31,8 +31,8 @@ class IndexWriter {
 
   // Takes over an existing file whose lock is held: keeps every committed chunk and whatever whole appends
   // survived, proves them by a clean-close slot, removes the rest, syncs. Idempotent. Throws Truncated,
-  // Unsupported or Io. Truncated, too, where fewer than `least_rows` rows would be left: then the file is as it
-  // was.
+  // Unsupported or Io. Truncated, too, where fewer than `least_rows` rows would be left: then the file is as
+  // it was.
   static IndexWriter recover(WritableStorage& storage, const Metadata& metadata, std::uint64_t first_block,
                              std::uint64_t least_rows = 0);
 
