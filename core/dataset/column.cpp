@@ -34,22 +34,32 @@ Column::Column(std::string name, RowLayout layout, std::shared_ptr<const Extents
   }
 }
 
-Superchunks::Use Column::use(std::size_t extent) const {
-  Superchunks::File& file = extents_->file(extent, *superchunks_);
-  try {
-    Superchunks::Use use = superchunks_->use(file);
-    if (extents_->has_seen(extent, use)) return use;  // its layout is known to be the column's
-    const RowLayout& own = use.reader().layout();
-    if (!own.is_set()) return use;
-    if (own != layout_) {
-      fail(ErrorCode::Corrupt, "%s has rows of %s, not of %s", file.path.c_str(), to_string(own).c_str(),
-           to_string(layout_).c_str());
-    }
-    extents_->see(extent, use);
-    return use;
-  } catch (const Error& error) {
-    blame(extent, error);
+inline Superchunks::Use Column::use(std::size_t extent) const {
+  Superchunks::Use use = superchunks_->use(extents_->file(extent, *superchunks_));
+  if (!extents_->has_seen(extent, use)) check_layout(extent, use);
+  return use;
+}
+
+void Column::check_layout(std::size_t extent, const Superchunks::Use& use) const {
+  const RowLayout& own = use.reader().layout();
+  if (!own.is_set()) return;
+  if (own != layout_) {
+    fail(ErrorCode::Corrupt, "%s has rows of %s, not of %s", use.file()->path.c_str(), to_string(own).c_str(),
+         to_string(layout_).c_str());
   }
+  extents_->see(extent, use);
+}
+
+// Rows before `needed` are there; the file may have grown since it was opened.
+inline void Column::need_rows(const Superchunks::Use& use, std::uint64_t needed) {
+  if (use.reader().rows() < needed) look_for_rows(use, needed);
+}
+
+void Column::look_for_rows(const Superchunks::Use& use, std::uint64_t needed) {
+  use.reader().refresh();
+  if (use.reader().rows() >= needed) return;
+  fail(ErrorCode::Truncated, "%s has %llu rows, the dataset needs %llu", use.file()->path.c_str(),
+       ull{use.reader().rows()}, ull{needed});
 }
 
 void Column::blame(std::size_t extent, const Error& error) const {
@@ -77,17 +87,6 @@ void Column::blame(std::size_t extent, const Error& error) const {
   throw Error(is_missing ? ErrorCode::Corrupt : error.code(), text, error.place());
 }
 
-// Rows before `end` of the column are there; the file may have grown since it was opened.
-void Column::need_rows(std::size_t extent, Reader& reader, std::uint64_t end) const {
-  const std::uint64_t needed = extents_->first(extent) + (end - extents_->begin(extent));
-  if (reader.rows() >= needed) return;
-  reader.refresh();
-  if (reader.rows() >= needed) return;
-  fail(ErrorCode::Truncated, "column %s, superchunk %llu: %s has %llu rows, the dataset needs %llu",
-       name_.c_str(), ull{extents_->number(extent)}, extents_->path(extent).c_str(), ull{reader.rows()},
-       ull{needed});
-}
-
 void Column::fill(const Extent& extent, MutableBytes out) const {
   const std::size_t item_bytes = layout_.item_bytes();
   for (std::size_t at = 0; at < out.size(); at += item_bytes) {
@@ -95,37 +94,49 @@ void Column::fill(const Extent& extent, MutableBytes out) const {
   }
 }
 
+// Rows of the column that are within one extent.
+inline void Column::read_part(std::size_t extent, RowRange range, MutableBytes out,
+                              const Cells* cells) const {
+  const RowRange part = extents_->within(extent, range);
+  try {
+    const Superchunks::Use file = use(extent);
+    need_rows(file, part.first + part.count);
+    file.reader().read_into(part, out, cells);
+  } catch (const Error& error) {
+    blame(extent, error);
+  }
+}
+
 void Column::read_into(RowRange range, MutableBytes out, const Cells* cells) const {
   check_range(range, rows_);
+  if (range.count > 0) {
+    const std::size_t extent = extents_->with_row(range.first);
+    const bool is_within = range.first + range.count <= extents_->end(extent);
+    // Then the file's reader looks at the rest of what was given.
+    if (is_within && extents_->number(extent) != 0) return read_part(extent, range, out, cells);
+  }
+  read_parts(range, out, cells);
+}
+
+void Column::read_parts(RowRange range, MutableBytes out, const Cells* cells) const {
   cells = checked_cells(layout_, cells);
   const std::size_t row_bytes = cells_bytes(layout_, cells);
   check_windows(1, range.count, row_bytes, out.size());
   if (range.count == 0) return;
-  const std::uint64_t end = range.first + range.count;
-  std::size_t extent = extents_->with_row(range.first);
-  extents_->fetch_ahead(extent);
-  if (end <= extents_->end(extent)) return read_part(extent, range, out, cells);
   const bool is_large = range.count >= kParallelBytes / layout_.row_bytes() && threads() > 1;
   if (is_large || extents_->is_far()) return read_windows({&range.first, 1}, range.count, out, cells);
+  const std::uint64_t end = range.first + range.count;
+  std::size_t extent = extents_->with_row(range.first);
   for (std::uint64_t row = range.first; row < end; ++extent) {
     const std::uint64_t count = std::min(end, extents_->end(extent)) - row;
     const auto bytes = static_cast<std::size_t>(count) * row_bytes;
-    read_part(extent, {row, count}, out.first(bytes), cells);
+    if (extents_->number(extent) == 0) {
+      fill((*extents_)[extent], out.first(bytes));
+    } else {
+      read_part(extent, {row, count}, out.first(bytes), cells);
+    }
     out = out.subspan(bytes);
     row += count;
-  }
-}
-
-// Rows of the column that are within one extent.
-void Column::read_part(std::size_t extent, RowRange range, MutableBytes out, const Cells* cells) const {
-  if (extents_->number(extent) == 0) return fill((*extents_)[extent], out);
-  const Superchunks::Use file = use(extent);
-  need_rows(extent, file.reader(), range.first + range.count);
-  try {
-    const std::uint64_t first = extents_->first(extent) + (range.first - extents_->begin(extent));
-    file.reader().read_into({first, range.count}, out, cells);
-  } catch (const Error& error) {
-    blame(extent, error);
   }
 }
 
@@ -153,14 +164,13 @@ void Column::cut_into_pieces(RowRange range, const Cells* cells, std::byte* out,
     if (extents_->number(extent) == 0) {
       fill((*extents_)[extent], {out, bytes});
     } else {
-      if (uses.empty() || uses.back().column != this || uses.back().extent != extent) {
-        uses.push_back({use(extent), this, extent, pieces.size()});
-      }
-      Reader& reader = uses.back().file.reader();
-      need_rows(extent, reader, part_end);
       try {
-        const RowRange part{extents_->first(extent) + (row - extents_->begin(extent)), part_end - row};
-        reader.cut_into_pieces(part, cells, out, pieces);
+        if (uses.empty() || uses.back().column != this || uses.back().extent != extent) {
+          uses.push_back({use(extent), this, extent, pieces.size()});
+        }
+        const RowRange part = extents_->within(extent, {row, part_end - row});
+        need_rows(uses.back().file, part.first + part.count);
+        uses.back().file.reader().cut_into_pieces(part, cells, out, pieces);
       } catch (const Error& error) {
         blame(extent, error);
       }
@@ -257,10 +267,15 @@ void read_columns(std::span<const ColumnWindows> columns) {
 std::uint64_t Column::rows_there() const {
   const std::size_t count = extents_->count();
   if (count == 0 || (*extents_)[count - 1].rows != Extent::kOpen) return rows_;
-  const Superchunks::Use file = use(count - 1);
-  file.reader().refresh();
+  std::uint64_t in_file = 0;
+  try {
+    const Superchunks::Use file = use(count - 1);
+    file.reader().refresh();
+    in_file = file.reader().rows();
+  } catch (const Error& error) {
+    blame(count - 1, error);
+  }
   const std::uint64_t first = (*extents_)[count - 1].first;
-  const std::uint64_t in_file = file.reader().rows();
   return extents_->begin(count - 1) + (in_file > first ? in_file - first : 0);
 }
 
@@ -290,10 +305,11 @@ void Column::search_extent(std::size_t extent, Bytes values, Side side,
     }
     return;
   }
-  const Superchunks::Use file = use(extent);
-  need_rows(extent, file.reader(), end(extent));
+  const RowRange part{own.first, end(extent) - extents_->begin(extent)};
   try {
-    file.reader().search(values, side, places, {own.first, end(extent) - extents_->begin(extent)});
+    const Superchunks::Use file = use(extent);
+    need_rows(file, part.first + part.count);
+    file.reader().search(values, side, places, part);
   } catch (const Error& error) {
     blame(extent, error);
   }

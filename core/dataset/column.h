@@ -32,6 +32,7 @@ class Column final : public Rows {
   // Throw as Reader's; Corrupt for a superchunk that is missing, another or of other rows, Truncated for one
   // that has fewer rows than the column needs.
   void read_into(RowRange range, MutableBytes out, const Cells* cells = nullptr) const override;
+  void fetch_ahead(std::uint64_t row) const noexcept override;
   void read_windows(std::span<const std::uint64_t> starts, std::uint64_t rows, MutableBytes out,
                     const Cells* cells = nullptr) const override;
   void search(Bytes values, Side side, std::span<std::uint64_t> places) const override;
@@ -54,17 +55,18 @@ class Column final : public Rows {
   void cut_into_pieces(RowRange range, const Cells* cells, std::byte* out, std::vector<Piece>& pieces,
                        std::vector<PieceUse>& uses) const;
 
-  // Has the processor fetch what reading rows from `row` on needs of an open superchunk.
-  void fetch_ahead(std::uint64_t row) const noexcept;
-
   // Throws an error of a superchunk again, with the names of the column and the file.
   [[noreturn]] void blame(std::size_t extent, const Error& error) const;
 
  private:
+  // Errors of these two are of the file: blame() names the column.
   Superchunks::Use use(std::size_t extent) const;
+  static void need_rows(const Superchunks::Use& use, std::uint64_t needed);
+  static void look_for_rows(const Superchunks::Use& use, std::uint64_t needed);
+  void check_layout(std::size_t extent, const Superchunks::Use& use) const;
+  void read_parts(RowRange range, MutableBytes out, const Cells* cells) const;
   void read_part(std::size_t extent, RowRange range, MutableBytes out, const Cells* cells) const;
   void search_extent(std::size_t extent, Bytes values, Side side, std::span<std::uint64_t> places) const;
-  void need_rows(std::size_t extent, Reader& reader, std::uint64_t end) const;
   void fill(const Extent& extent, MutableBytes out) const;
   std::uint64_t end(std::size_t extent) const noexcept { return std::min(extents_->end(extent), rows_); }
   std::size_t extent_for(const std::byte* value, Side side) const;

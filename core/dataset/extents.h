@@ -46,7 +46,10 @@ class Extents {
   std::uint64_t begin(std::size_t i) const noexcept { return places_[i].begin; }
   std::uint64_t end(std::size_t i) const noexcept { return places_[i].end; }  // kOpen for an open one
   std::uint64_t number(std::size_t i) const noexcept { return places_[i].number; }
-  std::uint64_t first(std::size_t i) const noexcept { return places_[i].first; }
+  // Rows of the column that extent i has, as those of its file.
+  RowRange within(std::size_t i, RowRange range) const noexcept {
+    return {places_[i].first + (range.first - places_[i].begin), range.count};
+  }
   // Whether any file is far away.
   bool is_far() const noexcept { return is_far_; }
   // The extent that has row `row`, which is below the last one's end.

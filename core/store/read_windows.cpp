@@ -99,7 +99,7 @@ void Reader::ask(RowRange range) const {
   if (!ranges.empty()) storage_->ask(ranges);
 }
 
-void Reader::fetch_ahead(std::uint64_t chunk) const {
+void Reader::fetch_record_ahead(std::uint64_t chunk) const {
   const ChunkEntry entry = index_.entry(chunk);
   storage_->fetch_ahead(entry.offset, entry.size);
 }
@@ -211,7 +211,7 @@ void read_sorted_pieces(std::span<const Piece> pieces, std::uint64_t raw_bytes, 
       }
       if (c + kAhead < end) {
         const Piece& ahead = pieces[chunk_begin[c + kAhead]];
-        ahead.reader->fetch_ahead(ahead.chunk);
+        ahead.reader->fetch_record_ahead(ahead.chunk);
       }
       const Piece& first = pieces[chunk_begin[c]];
       try {

@@ -93,7 +93,7 @@ class Reader final : public Rows, public InSharedPages {
   // checked_cells() gave. Throws OutOfRange, and Checksum where the index does not lead to all of them.
   void cut_into_pieces(RowRange range, const Cells* cells, std::byte* out, std::vector<Piece>& pieces) const;
   // Has the processor fetch where the record of a chunk begins and ends.
-  void fetch_ahead(std::uint64_t chunk) const;
+  void fetch_record_ahead(std::uint64_t chunk) const;
   // Reads pieces of one chunk of this reader, in order of their first row.
   void read_chunk_pieces(std::span<const Piece> pieces) const;
 

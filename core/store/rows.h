@@ -27,6 +27,10 @@ class Rows {
   // these of each row, one after the other without gaps.
   virtual void read_into(RowRange range, MutableBytes out, const Cells* cells = nullptr) const = 0;
 
+  // Has the processor fetch what reading rows from `row` on begins with, where it is not at hand; returns at
+  // once. Any number will do.
+  virtual void fetch_ahead(std::uint64_t row) const noexcept { static_cast<void>(row); }
+
   // `rows` rows from each of `starts`, one window after the other into `out`, which has exactly their size.
   virtual void read_windows(std::span<const std::uint64_t> starts, std::uint64_t rows, MutableBytes out,
                             const Cells* cells = nullptr) const = 0;

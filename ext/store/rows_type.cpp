@@ -165,6 +165,7 @@ bool is_array_of_items(const RowsObject& self, PyObject* out) {
 // Into `out`, or a new array where that is null. A null result has an exception set.
 std::optional<PyObject*> read_wanted(const RowsObject& self, const Rows& core, const Wanted& wanted,
                                      PyObject* out) {
+  core.fetch_ahead(wanted.rows.first);  // while the array is asked for its memory
   if (out != nullptr && !is_array_of_items(self, out)) return std::nullopt;
   Ref array = out == nullptr ? new_array(self, wanted) : Ref::borrow(out);
   if (!array) return nullptr;
