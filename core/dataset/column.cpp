@@ -181,7 +181,7 @@ void Column::cut_into_pieces(RowRange range, const Cells* cells, std::byte* out,
 }
 
 void Column::fetch_ahead(std::uint64_t row) const noexcept {
-  if (row < rows_) extents_->fetch_ahead(extents_->with_row(row));
+  if (row < rows_) extents_->fetch_ahead(row);
 }
 
 void Column::read_windows(std::span<const std::uint64_t> starts, std::uint64_t rows, MutableBytes out,

@@ -67,17 +67,15 @@ Superchunks::File& Extents::find_file(std::size_t i, Superchunks& superchunks) c
 
 void Extents::see(std::size_t i, const Superchunks::Use& use) const noexcept {
   places_[i].opening.store(use.opening(), std::memory_order_relaxed);
-  places_[i].warm.store(use.reader().warm_bytes(), std::memory_order_relaxed);
-  places_[i].storage.store(&use.reader().storage(), std::memory_order_relaxed);
+  use.reader().tell(places_[i].ahead);
 }
 
-void Extents::fetch_ahead(std::size_t i) const noexcept {
+void Extents::fetch_ahead(std::uint64_t row) const noexcept {
   constexpr std::size_t kLine = 64;
-  const std::byte* const warm = places_[i].warm.load(std::memory_order_relaxed);
-  if (warm == nullptr) return;
-  cdd::fetch_ahead(places_[i].file.load(std::memory_order_relaxed), kLine);
-  cdd::fetch_ahead(warm, Reader::kWarmBytes);
-  cdd::fetch_ahead(places_[i].storage.load(std::memory_order_relaxed), kLine);
+  Place& place = places_[with_row(row)];
+  cdd::fetch_ahead(place.file.load(std::memory_order_relaxed), kLine);
+  const bool is_known = place.ahead.fetch(place.first + (row - place.begin));
+  if (!is_known) place.opening.store(0, std::memory_order_relaxed);
 }
 
 }  // namespace cdd

@@ -62,18 +62,16 @@ class Extents {
     return known != nullptr ? *known : find_file(i, superchunks);
   }
 
-  // Whether see() was told of file i as it is open now.
+  // Whether see() was told of file i as it is open now, and need not be told again.
   bool has_seen(std::size_t i, const Superchunks::Use& use) const noexcept {
     return places_[i].opening.load(std::memory_order_relaxed) == use.opening();
   }
   void see(std::size_t i, const Superchunks::Use& use) const noexcept;
-  // Has the processor fetch what reading file i needs, all at once: of a thousand files that are read in
-  // turns each piece is far away, and leads to the next.
-  void fetch_ahead(std::size_t i) const noexcept;
+  // Has the processor fetch what reading this row, which is below the last one's end, needs of its file.
+  void fetch_ahead(std::uint64_t row) const noexcept;
 
  private:
-  // What reading rows of an extent begins with, in one line. The addresses below are of what may be closed by
-  // now, but for the file.
+  // What reading rows of an extent begins with, in two lines.
   struct alignas(64) Place {
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
@@ -81,8 +79,7 @@ class Extents {
     std::uint64_t first = 0;
     std::atomic<Superchunks::File*> file{nullptr};
     std::atomic<std::uint64_t> opening{0};
-    std::atomic<const std::byte*> warm{nullptr};  // of the reader
-    std::atomic<const Storage*> storage{nullptr};
+    Reader::Ahead ahead;
   };
 
   Superchunks::File& find_file(std::size_t i, Superchunks& superchunks) const;

@@ -104,6 +104,18 @@ void Reader::fetch_record_ahead(std::uint64_t chunk) const {
   storage_->fetch_ahead(entry.offset, entry.size);
 }
 
+void Reader::tell(Ahead& ahead) const noexcept {
+  ahead.warm.store(warm_bytes(), std::memory_order_relaxed);
+  ahead.storage.store(storage_.get(), std::memory_order_relaxed);
+  index_.tell(ahead.index);
+}
+
+bool Reader::Ahead::fetch(std::uint64_t row) const noexcept {
+  cdd::fetch_ahead(warm.load(std::memory_order_relaxed), kWarmBytes);
+  cdd::fetch_ahead(storage.load(std::memory_order_relaxed), 1);
+  return index.fetch(row);
+}
+
 // Pieces that are near one another are decoded together.
 void Reader::read_chunk_pieces(std::span<const Piece> pieces) const {
   const std::uint64_t near_rows = kNearBytes / layout_.row_bytes();

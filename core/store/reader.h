@@ -77,6 +77,18 @@ class Reader final : public Rows, public InSharedPages {
   static constexpr std::size_t kWarmBytes = 192;
   const std::byte* warm_bytes() const noexcept { return reinterpret_cast<const std::byte*>(&storage_); }
 
+  // Where in memory that lies which reading rows begins with, beside what leads to the reader: so all of it is
+  // fetched at once, where each address is found behind the one before. It may outlive the reader.
+  struct Ahead {
+    std::atomic<const std::byte*> warm{nullptr};
+    std::atomic<const Storage*> storage{nullptr};
+    ChunkIndex::Ahead index;
+
+    // Has the processor fetch it. False where the reader should tell it again.
+    bool fetch(std::uint64_t row) const noexcept;
+  };
+  void tell(Ahead& ahead) const noexcept;
+
   // Rows [range.first, range.first + range.count) into `out`, which has exactly their size; with `cells` only
   // these of each row, one after the other without gaps.
   // Throws OutOfRange, InvalidArgument (size of out, cells), and at the chunk's Place Checksum, Corrupt,

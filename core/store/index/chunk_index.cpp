@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "core/base/first_above.h"
 #include "core/os/fork_gate.h"
+#include "core/simd/fetch.h"
 
 namespace cdd {
 namespace {
@@ -122,6 +124,36 @@ void ChunkIndex::fill_page(Page& page, std::uint64_t first, std::uint32_t count)
     page.row_end[i] = row_end;
   }
   page.filled.store(count, std::memory_order_release);
+}
+
+void ChunkIndex::tell(Ahead& ahead) const noexcept {
+  for (std::size_t i = 0; i < Ahead::kPages; ++i) {
+    ahead.pages_[i].store(known_page(i), std::memory_order_relaxed);
+  }
+  const double in_a_row =
+      static_cast<double>(chunks()) / static_cast<double>(std::max<std::uint64_t>(1, rows()));
+  ahead.chunks_in_a_row_.store(in_a_row, std::memory_order_relaxed);
+}
+
+// The same guess as that of chunk_of_row().
+bool ChunkIndex::Ahead::fetch(std::uint64_t row) const noexcept {
+  constexpr std::size_t kNext = 3;  // entries of chunks that a window goes on in
+  // Signed numbers take an instruction each to convert.
+  const auto chunk = static_cast<std::size_t>(static_cast<std::int64_t>(
+      static_cast<double>(static_cast<std::int64_t>(row)) * chunks_in_a_row_.load(std::memory_order_relaxed)));
+  if (chunk >= kPages * kPageEntries) return true;
+  const void* const page = pages_[chunk / kPageEntries].load(std::memory_order_relaxed);
+  if (page == nullptr) return false;
+  const std::size_t at = chunk % kPageEntries;
+  const std::byte* const begin = as_bytes(page);
+  const std::byte* const row_end = begin + offsetof(Page, row_end);
+  const std::byte* const record = begin + offsetof(Page, record);
+  cdd::fetch_ahead(begin, 1);
+  cdd::fetch_ahead(row_end + at * sizeof(Page::row_end[0]), 1);
+  cdd::fetch_ahead(row_end + (kPageEntries - 1) * sizeof(Page::row_end[0]), 1);
+  cdd::fetch_ahead(record + at * sizeof(Record), 1);
+  cdd::fetch_ahead(record + (at + kNext) * sizeof(Record), 1);
+  return true;
 }
 
 ChunkEntry ChunkIndex::entry(std::uint64_t chunk) const {

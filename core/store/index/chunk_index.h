@@ -32,6 +32,22 @@ struct ChunkEntry {
 
 class ChunkIndex {
  public:
+  // Where the pages lie that a row is looked up in. It may outlive the index: nothing is read there.
+  class Ahead {
+   public:
+    // Has the processor fetch what looking up `row` reads of its page. False where the page was not known.
+    bool fetch(std::uint64_t row) const noexcept;
+
+   private:
+    friend class ChunkIndex;
+    static constexpr std::size_t kPages = 7;  // with the number below a cache line
+
+    std::array<std::atomic<const void*>, kPages> pages_{};
+    std::atomic<double> chunks_in_a_row_{0};
+  };
+  // The pages that are loaded by now.
+  void tell(Ahead& ahead) const noexcept;
+
   // Of its own bytes those that each look-up in a file of some chunks needs come first: as many.
   static constexpr std::size_t kWarmBytes = 80;
 
