@@ -98,6 +98,7 @@ std::vector<std::int64_t> times(std::size_t count, std::mt19937_64& random) {
 
 std::vector<std::int64_t> read(const Rows& rows, std::uint64_t first, std::uint64_t count) {
   std::vector<std::int64_t> out(static_cast<std::size_t>(count));
+  rows.fetch_ahead(first);  // as Python's calls do
   rows.read_into({first, count}, {as_bytes(out.data()), out.size() * sizeof out[0]});
   return out;
 }
@@ -124,6 +125,31 @@ TEST(Column, ReadsWhatItsExtentsSay) {
                 std::vector<std::int64_t>(begin, begin + static_cast<std::ptrdiff_t>(count)));
     }
     EXPECT_EQ(code_of([&] { read(column, 0, pieces.rows.size() + 1); }), ErrorCode::OutOfRange);
+  }
+}
+
+// More chunks than the pages that are fetched ahead have.
+TEST(Column, ReadsFilesOfManyChunks) {
+  std::mt19937_64 random(8);
+  const std::vector<std::int64_t> rows = times(20'000, random);
+  const std::span<const std::int64_t> all = rows;
+  Pieces pieces;
+  pieces.rows = rows;
+  for (std::uint64_t i = 0; i < 2; ++i) {
+    const Store store = store_of(all.subspan(static_cast<std::size_t>(i) * 10'000, 10'000));
+    pieces.elsewhere[i + 1] = {"<memory>", store.storage};
+    Extent extent;
+    extent.number = i + 1;
+    extent.rows = 10'000;
+    extent.salt = store.salt;
+    pieces.extents.push_back(extent);
+  }
+  const Column column = column_of(pieces, superchunks(1));
+  for (int i = 0; i < 500; ++i) {
+    column.fetch_ahead(random());  // of whatever row
+    const std::size_t first = random() % (rows.size() - 50);
+    const auto begin = rows.begin() + static_cast<std::ptrdiff_t>(first);
+    ASSERT_EQ(read(column, first, 50), std::vector<std::int64_t>(begin, begin + 50));
   }
 }
 
@@ -265,6 +291,16 @@ TEST(Column, RefusesWhatDoesNotFit) {
   real->first += 1000;
   EXPECT_EQ(code_of([&] { read(column_of(pieces, superchunks()), 0, 100); }), ErrorCode::Truncated);
   *real = kept;
+  for (const Extent& extent : pieces.extents) {  // a part of a file, of a fill, and of several
+    const Column column = column_of(pieces, superchunks());
+    const auto first = static_cast<std::uint64_t>(&extent - pieces.extents.data());
+    const std::uint64_t begin = column.extents()->begin(first);
+    for (const std::uint64_t count : {std::uint64_t{0}, extent.rows, 100 - begin}) {
+      std::vector<std::int64_t> out(101);
+      const MutableBytes bytes{as_bytes(out.data()), 8 * count + 8};
+      EXPECT_EQ(code_of([&] { column.read_into({begin, count}, bytes); }), ErrorCode::InvalidArgument);
+    }
+  }
   pieces.extents[0].rows = Extent::kOpen;
   EXPECT_EQ(code_of([&] { column_of(pieces, superchunks()); }), ErrorCode::Corrupt);
   pieces.extents[0].rows = Extent::kOpen - 1;
