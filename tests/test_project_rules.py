@@ -27,7 +27,7 @@ MAY_INCLUDE: dict[str, tuple[str, ...]] = {
     "core/storage": (BASE, OS, SIMD),
     "core/threads": (BASE, OS),
     **dict.fromkeys(CODECS, (BASE, SIMD, *FORMATS, *CODECS)),
-    INDEX: (BASE, OS, FORMATS[0], "core/storage", *CODECS),
+    INDEX: (BASE, OS, SIMD, FORMATS[0], "core/storage", *CODECS),
     "core/store": (BASE, OS, SIMD, FORMATS[0], "core/storage", "core/threads", *CODECS, INDEX),
     "core/store/rescue": (BASE, OS, FORMATS[0], "core/storage", "core/threads", *CODECS, INDEX, "core/store"),
     "core/tiles": (BASE, OS, SIMD, FORMATS[2], "core/storage", "core/threads", *CODECS),

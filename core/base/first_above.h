@@ -8,6 +8,13 @@
 
 namespace cdd {
 
+// Where among evenly spaced ones `value` stands, of which there are so many in 1: a guess. Signed numbers take
+// an instruction each to convert.
+inline std::size_t proportional(std::uint64_t value, double in_one) noexcept {
+  const double guess = static_cast<double>(static_cast<std::int64_t>(value)) * in_one;
+  return static_cast<std::size_t>(static_cast<std::int64_t>(guess));
+}
+
 // Number of the first of `ends` that is above `value`; how many there are where none is. What is about evenly
 // spaced is guessed right, or nearly: then no more is touched than what lies there.
 inline std::size_t first_above(std::span<const std::uint64_t> ends, std::uint64_t value,

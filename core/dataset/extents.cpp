@@ -43,10 +43,7 @@ Extents::Extents(std::span<const Extent> extents, std::string prefix, Exceptions
 // Superchunks have about as many rows each, so a proportional guess is right, or near: a few short ones shift
 // it by as many.
 std::size_t Extents::with_row(std::uint64_t row) const noexcept {
-  // Signed numbers take an instruction each to convert; what wraps is a guess like any other.
-  const auto signed_row = static_cast<std::int64_t>(row);
-  const auto guess = static_cast<std::size_t>(
-      static_cast<std::int64_t>(static_cast<double>(signed_row) * extents_in_a_row_));
+  const std::size_t guess = proportional(row, extents_in_a_row_);
   if (guess < places_.size() && places_[guess].begin <= row && row < places_[guess].end) return guess;
   return first_above(ends_, row, guess);
 }

@@ -77,8 +77,8 @@ class Reader final : public Rows, public InSharedPages {
   static constexpr std::size_t kWarmBytes = 192;
   const std::byte* warm_bytes() const noexcept { return reinterpret_cast<const std::byte*>(&storage_); }
 
-  // Where in memory that lies which reading rows begins with, beside what leads to the reader: so all of it is
-  // fetched at once, where each address is found behind the one before. It may outlive the reader.
+  // Where in memory that lies which reading rows begins with, beside what leads to the reader: so all of it
+  // is fetched at once, where each address is found behind the one before. It may outlive the reader.
   struct Ahead {
     std::atomic<const std::byte*> warm{nullptr};
     std::atomic<const Storage*> storage{nullptr};

@@ -138,9 +138,7 @@ void ChunkIndex::tell(Ahead& ahead) const noexcept {
 // The same guess as that of chunk_of_row().
 bool ChunkIndex::Ahead::fetch(std::uint64_t row) const noexcept {
   constexpr std::size_t kNext = 3;  // entries of chunks that a window goes on in
-  // Signed numbers take an instruction each to convert.
-  const auto chunk = static_cast<std::size_t>(static_cast<std::int64_t>(
-      static_cast<double>(static_cast<std::int64_t>(row)) * chunks_in_a_row_.load(std::memory_order_relaxed)));
+  const std::size_t chunk = proportional(row, chunks_in_a_row_.load(std::memory_order_relaxed));
   if (chunk >= kPages * kPageEntries) return true;
   const void* const page = pages_[chunk / kPageEntries].load(std::memory_order_relaxed);
   if (page == nullptr) return false;
