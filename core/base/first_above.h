@@ -8,8 +8,8 @@
 
 namespace cdd {
 
-// Where among evenly spaced ones `value` stands, of which there are so many in 1: a guess. Signed numbers take
-// an instruction each to convert.
+// Where among evenly spaced ones `value` stands, of which there are so many in 1: a guess. Signed numbers
+// take an instruction each to convert.
 inline std::size_t proportional(std::uint64_t value, double in_one) noexcept {
   const double guess = static_cast<double>(static_cast<std::int64_t>(value)) * in_one;
   return static_cast<std::size_t>(static_cast<std::int64_t>(guess));
