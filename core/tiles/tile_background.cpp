@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/threads/for_each.h"
 #include "core/tiles/failures.h"
 #include "core/tiles/tile_writer.h"
 
@@ -48,6 +49,20 @@ void TileWriter::pump() noexcept {
   }
   planes_.wake();
   Jobs::shared().submit(pump_job_, strand_);
+}
+
+// While the first layer comes there is nothing to encode, and the caller waits for its memory most of the time.
+void TileWriter::start_warming() noexcept {
+  if (planes_.can_warm() && threads() > 1 && !is_warming_.exchange(true)) {
+    Jobs::shared().submit(warm_job_, strand_);
+  }
+}
+
+void TileWriter::warm_planes() noexcept {
+  while (planes_.warm_some()) {
+  }
+  is_warming_ = false;
+  start_warming();  // for planes that were taken in between
 }
 
 void TileWriter::encode_layer(Layer& layer, bool whole) {

@@ -31,12 +31,14 @@ TileWriter::TileWriter(std::unique_ptr<ArrayFiles> files, const TileOptions& opt
       codec_(TileCodec::named(options.codec, tiling_.item_bytes(), tiling_.tile_bytes())),
       fill_(fill_plane(tiling_, options.fill)),
       planes_(MemoryPlan::make(tiling_, codec_, options.memory_bytes, threads()).planes,
-              static_cast<std::size_t>(tiling_.plane_stride())),
+              static_cast<std::size_t>(tiling_.plane_stride()),
+              static_cast<std::size_t>(tiling_.layer_tiles() * tiling_.layer_slabs())),
       shards_(*files_, tiling_, options.index_at_end, codec_.coding().has_check),
       journal_(std::move(journal)),
       encoder_(std::make_unique<CpuEncoder>(codec_)),
       pump_job_(*this),
       commit_job_(*this),
+      warm_job_(*this),
       bound_(options.dimensions[0].size) {
   const MemoryPlan plan = MemoryPlan::make(tiling_, codec_, options.memory_bytes, threads());
   layers_.reserve(plan.layers);
@@ -70,6 +72,7 @@ bool TileWriter::begin_slab() noexcept {
   Layer& layer = filling();
   if (slab_ == 0) layer.begin(tail_);
   has_slab_ = layer.take_slab(slab_);
+  start_warming();
   return has_slab_;
 }
 
@@ -108,7 +111,7 @@ std::size_t TileWriter::take(Bytes bytes) noexcept {
 }
 
 WriteResult TileWriter::write(Bytes bytes) noexcept {
-  if (process_ != process_id()) return {bytes, ErrorCode::Closed};
+  if (is_inherited()) return {bytes, ErrorCode::Closed};
   const std::unique_lock lock(callers_, std::try_to_lock);
   if (!lock) return {bytes, std::nullopt};
   {
@@ -220,7 +223,7 @@ void TileWriter::check() {
 }
 
 void TileWriter::check_process() const {
-  if (process_ != process_id()) fail(ErrorCode::Closed, "the writer belongs to another process");
+  if (is_inherited()) fail(ErrorCode::Closed, "the writer belongs to another process");
 }
 
 void TileWriter::check_usable() {
@@ -285,7 +288,7 @@ void TileWriter::flush_locked(bool is_finished) {
 }
 
 void TileWriter::close() {
-  if (process_ != process_id()) return;
+  if (is_inherited()) return;
   const std::lock_guard lock(callers_);
   {
     const std::lock_guard state(state_);
@@ -314,7 +317,7 @@ void TileWriter::close() {
 }
 
 void TileWriter::give_up() noexcept {
-  if (process_ != process_id()) return;
+  if (is_inherited()) return;
   const std::lock_guard lock(callers_);
   {
     const std::lock_guard state(state_);
@@ -326,7 +329,7 @@ void TileWriter::give_up() noexcept {
 }
 
 bool TileWriter::is_closed() const noexcept {
-  if (process_ != process_id()) return true;
+  if (is_inherited()) return true;
   const std::lock_guard lock(state_);
   return is_closed_;
 }

@@ -98,6 +98,8 @@ class TileWriter {
 
   // Throws what failed in the background, or Closed; else nothing.
   void check();
+  // Throws Closed in a forked child, before any lock that another thread of the parent may have held.
+  void check_process() const;
 
   // Returns when everything received, but for part of a frame, is readable, and durable by `durability`.
   void flush();
@@ -109,6 +111,7 @@ class TileWriter {
 
   TileProgress progress() const noexcept;
   bool is_closed() const noexcept;
+  bool is_inherited() const noexcept { return process_ != process_id(); }
   const Tiling& tiling() const noexcept { return tiling_; }
   const TileOptions& options() const noexcept { return options_; }
   // Bytes that a bounded array has room for.
@@ -146,6 +149,8 @@ class TileWriter {
   bool begin_slab() noexcept;
   void end_slab() noexcept;
   void start_pump() noexcept;
+  void start_warming() noexcept;
+  void warm_planes() noexcept;
   void pump() noexcept;
   void encode_layer(Layer& layer, bool whole);
   void note_in_journal();
@@ -156,7 +161,6 @@ class TileWriter {
   void publish_metadata(std::uint64_t frames);
   void quiesce() noexcept;
   void wait_until_idle();
-  void check_process() const;
   void check_usable();
   void note_failure(const std::exception_ptr& error) noexcept;
   void flush_locked(bool is_finished);
@@ -174,6 +178,7 @@ class TileWriter {
   std::unique_ptr<TileEncoder> encoder_;
   Task<&TileWriter::pump> pump_job_;
   Task<&TileWriter::commit_late> commit_job_;
+  Task<&TileWriter::warm_planes> warm_job_;
   Strand strand_;
   const std::uint64_t process_ = process_id();
 
@@ -200,6 +205,7 @@ class TileWriter {
   bool is_commit_due_ = false;          // commit_job_ was submitted
   std::uint64_t published_frames_ = ~std::uint64_t{0};
 
+  std::atomic<bool> is_warming_{false};
   std::atomic<std::uint64_t> received_bytes_{0}, encoded_frames_{0}, readable_frames_{0}, durable_frames_{0};
   std::atomic<std::uint64_t> stalls_{0}, scatter_ns_{0}, encode_ns_{0}, commit_ns_{0};
 };

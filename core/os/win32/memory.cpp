@@ -4,4 +4,6 @@ namespace cdd {
 
 void use_large_pages(void*, std::size_t) noexcept {}
 
+bool take_pages(void*, std::size_t) noexcept { return false; }
+
 }  // namespace cdd

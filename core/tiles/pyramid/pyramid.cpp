@@ -250,6 +250,7 @@ std::size_t TilePyramid::take(Bytes bytes, bool waits) {
 
 WriteResult TilePyramid::write(Bytes bytes) noexcept {
   if (writers_.size() == 1) return writers_[0]->write(bytes);
+  if (writers_[0]->is_inherited()) return {bytes, ErrorCode::Closed};
   const std::unique_lock lock(callers_, std::try_to_lock);
   if (!lock) return {bytes, std::nullopt};
   if (failure_) return {bytes, ErrorCode::Io};  // check() says more
@@ -264,6 +265,7 @@ WriteResult TilePyramid::write(Bytes bytes) noexcept {
 
 void TilePyramid::append_frames(Bytes frames) {
   if (writers_.size() == 1) return writers_[0]->append_frames(frames);
+  writers_[0]->check_process();
   const std::lock_guard lock(callers_);
   check_locked();
   writers_[0]->check_between_frames();
@@ -279,11 +281,13 @@ void TilePyramid::put_layer(std::span<const Bytes> tiles, U64 frames) {
 }
 
 void TilePyramid::check() {
+  writers_[0]->check_process();
   const std::lock_guard lock(callers_);
   check_locked();
 }
 
 void TilePyramid::flush() {
+  writers_[0]->check_process();
   const std::lock_guard lock(callers_);
   check_locked();
   Attempts attempts;
