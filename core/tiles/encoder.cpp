@@ -65,21 +65,29 @@ void CpuEncoder::encode_tile(Layer& layer, std::uint64_t tile, bool whole, TileS
 }
 
 // Tiles may take milliseconds: each goes to the thread that is free first. Ranges of them, which for_each()
-// makes, would leave one thread with several at the end. Tiles that are encoded at the same time are far from
-// each other, so that they are most often of other shards: the system lets one thread at a time write a file.
+// makes, would leave one thread with several at the end. The system lets one thread at a time write a file, so
+// each thread has a part of the layer, and thereby most often shards, of its own, and helps others, from their
+// ends, once that is done.
 void CpuEncoder::encode(Layer& layer, bool whole, TileSink& sink) {
+  struct Part {
+    std::atomic<std::uint64_t> taken{0};      // tiles, by anybody
+    std::atomic<std::uint64_t> from_end{0};  // of these
+  };
   const std::uint64_t tiles = layer.tiles();
-  const std::uint64_t parts = std::min<std::uint64_t>(threads(), tiles);
-  const std::uint64_t places = parts * ((tiles + parts - 1) / parts);
-  std::atomic<std::uint64_t> next{0};
-  for_each(static_cast<std::size_t>(parts), [&](std::size_t) {
+  const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(threads(), tiles));
+  std::vector<Part> parts(n);
+  std::atomic<bool> has_failed{false};
+  for_each(n, [&](std::size_t own) {
     try {
-      for (std::uint64_t i = next++; i < places; i = next++) {
-        const std::uint64_t part = i % parts, tile = tiles * part / parts + i / parts;
-        if (tile < tiles * (part + 1) / parts) encode_tile(layer, tile, whole, sink);
+      for (std::size_t k = 0; k < n; ++k) {
+        const std::size_t p = (own + k) % n;
+        const std::uint64_t first = tiles * p / n, last = tiles * (p + 1) / n;
+        for (std::uint64_t at = first; parts[p].taken++ < last - first && !has_failed; ++at) {
+          encode_tile(layer, p == own ? at : last - ++parts[p].from_end, whole, sink);
+        }
       }
     } catch (...) {
-      next = places;
+      has_failed = true;
       throw;
     }
   });
