@@ -1,8 +1,11 @@
 """The writer of one array of tiles: frames and bytes in, and what became of them."""
 
+import atexit
 import json
 import os
+import traceback
 import warnings
+import weakref
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -54,6 +57,7 @@ class TileWriter(AwaitedTileWriter):
         metadata = Metadata(json.loads(self._core.metadata(0)))
         self._metadata = metadata
         self._dtype: DType = dtype_of(metadata.dtype_code)
+        _writers.add(self)
 
     @property
     def path(self) -> str:
@@ -194,3 +198,18 @@ class TileWriter(AwaitedTileWriter):
         if self.closed:
             return f"<cdd.tiles.TileWriter {self._path!r}, closed>"
         return f"<cdd.tiles.TileWriter {self._path!r}, {self.shape} {self._dtype}, tiles {self.tile_shape}>"
+
+
+_writers: weakref.WeakSet[TileWriter] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    """Daemon threads end without letting go of what they have, so that their writers are never collected."""
+    for _ in range(len(_writers)):
+        try:
+            _writers.pop().__del__()
+        except KeyError:
+            return  # was collected meanwhile
+        except Exception:
+            traceback.print_exc()

@@ -9,8 +9,8 @@ namespace cdd {
 // fault for each page. Only a hint.
 void use_large_pages(void* memory, std::size_t bytes) noexcept;
 
-// Has the system give the memory now that it would give at its first use. What is there stays as it is, so that
-// others may use it meanwhile. False where the system cannot, or has none.
+// Has the system give the memory now that it would give at its first use. What is there stays as it is, so
+// that others may use it meanwhile. False where the system cannot, or has none.
 bool take_pages(void* memory, std::size_t bytes) noexcept;
 
 }  // namespace cdd

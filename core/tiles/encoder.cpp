@@ -65,12 +65,12 @@ void CpuEncoder::encode_tile(Layer& layer, std::uint64_t tile, bool whole, TileS
 }
 
 // Tiles may take milliseconds: each goes to the thread that is free first. Ranges of them, which for_each()
-// makes, would leave one thread with several at the end. The system lets one thread at a time write a file, so
-// each thread has a part of the layer, and thereby most often shards, of its own, and helps others, from their
-// ends, once that is done.
+// makes, would leave one thread with several at the end. The system lets one thread at a time write a file,
+// so each thread has a part of the layer, and thereby most often shards, of its own, and helps others, from
+// their ends, once that is done.
 void CpuEncoder::encode(Layer& layer, bool whole, TileSink& sink) {
   struct Part {
-    std::atomic<std::uint64_t> taken{0};      // tiles, by anybody
+    std::atomic<std::uint64_t> taken{0};     // tiles, by anybody
     std::atomic<std::uint64_t> from_end{0};  // of these
   };
   const std::uint64_t tiles = layer.tiles();

@@ -86,10 +86,12 @@ void Planes::give_back(std::byte* plane) noexcept {
   if (wanted_ != 0 && free_.size() >= wanted_) changed_.notify_all();
 }
 
-// Who fills planes may be faster, and warms what it comes to by itself: pages of planes that it has are its own.
+// Who fills planes may be faster, and warms what it comes to by itself: pages of planes that it has are its
+// own.
 std::size_t Planes::next_warm() const noexcept {
   const auto base = reinterpret_cast<std::uintptr_t>(memory_.get());
-  const std::size_t behind = std::max(taken_.load(std::memory_order_relaxed), warm_.load(std::memory_order_relaxed));
+  const std::size_t behind =
+      std::max(taken_.load(std::memory_order_relaxed), warm_.load(std::memory_order_relaxed));
   return static_cast<std::size_t>(align_up(base + behind, kWarmBytes) - base);
 }
 

@@ -39,8 +39,9 @@ class Planes {
   void give_back(std::byte* plane) noexcept;
 
   // The first use of memory is the dearest: other threads may do it ahead of who takes planes and fills them.
-  // Warms the next few pages behind all planes that were taken so far; false where none are to be warmed before
-  // more are taken. It is never more than was taken already: a stream may end early. One thread at a time.
+  // Warms the next few pages behind all planes that were taken so far; false where none are to be warmed
+  // before more are taken. It is never more than was taken already: a stream may end early. One thread at a
+  // time.
   bool warm_some() noexcept;
   bool can_warm() const noexcept;
 

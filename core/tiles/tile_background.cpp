@@ -51,7 +51,8 @@ void TileWriter::pump() noexcept {
   Jobs::shared().submit(pump_job_, strand_);
 }
 
-// While the first layer comes there is nothing to encode, and the caller waits for its memory most of the time.
+// While the first layer comes there is nothing to encode, and the caller waits for its memory most of the
+// time.
 void TileWriter::start_warming() noexcept {
   if (planes_.can_warm() && threads() > 1 && !is_warming_.exchange(true)) {
     Jobs::shared().submit(warm_job_, strand_);

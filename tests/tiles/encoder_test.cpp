@@ -3,10 +3,17 @@
 #include "core/tiles/encoder.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <random>
+#include <thread>
 
+#include "core/os/memory.h"
+#include "core/threads/for_each.h"
 #include "tests/rig/codec_rig.h"
 
 namespace cdd::test {
@@ -137,6 +144,94 @@ TEST(TileEncoder, ManyDimensionsOfTwo) {
   check_layer(dimensions, 2, "auto", 2, 2);
   for (std::size_t d = 1; d < 64; d += 8) dimensions[d].tile = 1;
   check_layer(dimensions, 2, "auto", 1, 3);
+}
+
+// A layer of 13 tiles of one byte each.
+Tiling row_of_bytes() { return Tiling::make(std::vector<Dimension>{{0, 1, 1, {}}, {13, 1, 1, {}}}, 1); }
+
+// One thread is held up at its first tile until others have done what they can: all tiles but that one, those
+// of its part included.
+class HeldUpSink final : public tiles::TileSink {
+ public:
+  void put(std::uint64_t tile, std::span<const Bytes>) override {
+    std::unique_lock lock(mutex_);
+    ++puts[tile];
+    changed_.notify_all();
+    if (puts.size() == 1)
+      changed_.wait_for(lock, std::chrono::seconds(60), [&] { return puts.size() == 13; });
+  }
+  void put_fill(std::uint64_t) override {}
+  std::map<std::uint64_t, int> puts;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+};
+
+TEST(TileEncoder, ThreadsThatAreDoneHelpOne) {
+  if (!has_threads()) GTEST_SKIP() << "built without threads";
+  const Tiling tiling = row_of_bytes();
+  const tiles::TileCodec codec = tiles::TileCodec::named({"raw"}, 1, tiling.tile_bytes());
+  const Buffer fill(static_cast<std::size_t>(tiling.plane_stride()), std::byte{0});
+  for (const unsigned threads : {2u, 3u, 5u, 16u}) {
+    set_threads(threads);
+    tiles::Planes planes(13, static_cast<std::size_t>(tiling.plane_stride()));
+    tiles::Layer layer(tiling, planes, fill.data());
+    layer.begin(0);
+    ASSERT_TRUE(layer.take_slab(0));
+    tiles::scatter(tiling, 0, Buffer(13, std::byte{1}), layer.slab(0));
+    layer.set_frames(1);
+    HeldUpSink sink;
+    tiles::CpuEncoder(codec).encode(layer, true, sink);
+    ASSERT_EQ(sink.puts.size(), 13u) << threads << " threads";
+    for (const auto& [tile, count] : sink.puts) EXPECT_EQ(count, 1) << "tile " << tile;
+    EXPECT_EQ(planes.in_use(), 0u);
+  }
+  set_threads(0);
+}
+
+// Pages are warmed behind those that were taken, at most as many again, while others fill planes.
+TEST(Planes, WarmMemoryIsWhatItWas) {
+  constexpr std::size_t kStride = std::size_t{1} << 20, kCount = 96, kAhead = 64;
+  for (int round = 0; round < 10; ++round) {
+    tiles::Planes planes(kCount, kStride, kAhead);
+    EXPECT_FALSE(planes.can_warm());  // no stream has come
+    EXPECT_FALSE(planes.warm_some());
+    std::atomic<bool> is_over{false};
+    std::thread warms([&] {
+      while (!is_over) planes.warm_some();
+    });
+    std::vector<std::byte*> taken(kCount);
+    for (std::size_t i = 0; i < kCount; i += 4) {
+      ASSERT_TRUE(planes.take(4, &taken[i]));
+      for (std::size_t k = i; k < i + 4; ++k) std::memset(taken[k], static_cast<int>(k + 1), kStride);
+    }
+    is_over = true;
+    warms.join();
+    for (std::size_t i = 0; i < kCount; ++i) {
+      const auto value = static_cast<std::byte>(i + 1);
+      ASSERT_TRUE(std::all_of(taken[i], taken[i] + kStride, [&](std::byte b) { return b == value; }));
+    }
+  }
+}
+
+TEST(Planes, NoMoreIsWarmThanWasTaken) {
+  constexpr std::size_t kStride = std::size_t{1} << 20, kPage = std::size_t{2} << 20;
+  Buffer probe(64 << 10);
+  if (!take_pages(probe.data(), probe.size())) GTEST_SKIP() << "the system gives no pages ahead of their use";
+  tiles::Planes planes(96, kStride, 64);
+  std::vector<std::byte*> taken(96);
+  std::size_t count = 0;
+  for (const std::size_t more : {8u, 16u, 32u, 8u}) {
+    ASSERT_TRUE(planes.take(more, &taken[count]));
+    count += more;
+    std::size_t calls = 0;
+    while (planes.warm_some()) ++calls;
+    EXPECT_FALSE(planes.can_warm());
+    const std::size_t behind = std::min(count, 64 - count) * kStride;
+    EXPECT_LE(calls * kPage, behind + kPage) << count;
+    EXPECT_GE(calls * kPage + kPage, behind) << count;
+  }
 }
 
 }  // namespace

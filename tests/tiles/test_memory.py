@@ -30,13 +30,14 @@ before, n, row = resident(), 0, 0
 least, most = 1 << 62, 0  # and no list: it would grow, too
 end = time.monotonic() + seconds
 with cdd.tiles.open(path / "a", "w", durability="none", **options) as w:
-    while time.monotonic() < end or n < 160:
+    while time.monotonic() < end or most == 0:
         w.append(frames[n % 4])
         n += 1
-        if n > 96:
+        progress = w.progress()
+        if n > 1000 or n > 96 and progress.planes_most_in_use == progress.planes:  # or nearly, by then
             now = resident() - before
             least, most = min(least, now), max(most, now)
-        while row < w.progress().readable // 64 - 1:
+        while row < progress.readable // 64 - 1:
             shutil.rmtree(path / "a" / "c" / str(row))  # what is finished need not stay
             row += 1
     foretold = cdd.tiles.bytes_needed(**options)

@@ -1,11 +1,7 @@
 """Frames and bytes in, any way they are cut; wrong ones refused before anything happens."""
 
 import errno
-import gc
 import math
-import os
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -256,20 +252,6 @@ def test_layers_before_a_pause_are_readable_soon(tmp_path: Path) -> None:
         np.testing.assert_array_equal(tiles.open(path)[...], frames)
 
 
-def test_a_writer_that_nobody_closed_is_closed_with_a_warning(tmp_path: Path) -> None:
-    path, frames = tmp_path / "a.zarr", camera(6, 40, 50)
-    w = tiles.open(path, "w", **writer_options())
-    w.append(frames)
-    with pytest.warns(ResourceWarning, match="unclosed"):
-        del w
-        gc.collect()
-    np.testing.assert_array_equal(tiles.open(path)[...], frames)
-    script = "import sys, cdd.tiles, numpy as np\nw = cdd.tiles.open(sys.argv[1], 'w', shape=(None, 8, 8), "
-    script += "dtype='u2', tile_shape=(4, 8, 8))\nw.append(np.ones((6, 8, 8), 'u2'))"
-    subprocess.run([sys.executable, "-P", "-c", script, str(tmp_path / "b.zarr")], check=True)
-    assert tiles.open(tmp_path / "b.zarr").shape == (6, 8, 8)
-
-
 def test_progress_goes_up_to_what_was_received(tmp_path: Path) -> None:
     frames = camera(10, 40, 50)
     with tiles.open(tmp_path / "a.zarr", "w", **writer_options()) as w:
@@ -299,27 +281,6 @@ def test_threads_append_one_after_the_other(tmp_path: Path) -> None:
         assert r.shape == (160, 40, 50)
         got = np.sort(np.asarray(r[...]).sum((1, 2)))
     np.testing.assert_array_equal(got, np.sort(np.tile(frames.sum((1, 2)), 4)))
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_child_has_no_part_in_it(tmp_path: Path) -> None:
-    frames = camera(9, 40, 50)
-    with tiles.open(tmp_path / "a.zarr", "w", **writer_options()) as w:
-        w.append(frames)
-        child = os.fork()
-        if child == 0:
-            try:
-                w.close()
-                try:
-                    w.append(frames)
-                except ValueError as error:
-                    os._exit(0 if "another process" in str(error) else 2)
-            finally:
-                os._exit(1)
-        assert os.waitpid(child, 0)[1] == 0
-        w.append(frames)
-    with tiles.open(tmp_path / "a.zarr") as r:
-        np.testing.assert_array_equal(r[...], [*frames, *frames])
 
 
 def test_auto_shapes(tmp_path: Path) -> None:
