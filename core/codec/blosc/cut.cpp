@@ -13,9 +13,9 @@ constexpr std::size_t kLz4StreamBytes = 192 << 10, kWideBlockBytes = 1536 << 10;
 constexpr std::size_t kLongStreamBytes = 64 << 10, kWholeBlockBytes = 256 << 10;
 constexpr std::size_t kSlowBlockBytes = 2 << 20;  // above level 1, where zstd is to find what it can
 
-// What c-blosc has for LZ4, and for zstd's first level.
+// What c-blosc has for LZ4.
 constexpr std::size_t kPlainLz4Bytes = 1 << 20, kPlainLz4StreamBytes = 128 << 10;
-constexpr std::size_t kPlainLz4Least = 64 << 10, kPlainZstdBytes = 32 << 10;
+constexpr std::size_t kPlainLz4Least = 64 << 10;
 
 // Each stream of zstd has headers: several shorter ones take more than all their bytes as one.
 constexpr std::size_t kLeastSplitZstd = 4096;

@@ -1,6 +1,7 @@
 #include "core/codec/blosc/stream_plan.h"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 
 #include "core/base/of_thread.h"
@@ -17,6 +18,11 @@ constexpr Search kSearches[] = {Search::Level1, Search::Long, Search::Literals};
 constexpr std::size_t kPartOfFast = 100, kPartOfSmall = 400, kPartWithoutSearch = 60;
 
 Scratch& sample_bytes() {
+  thread_local OfThread<Scratch> own;
+  return own.value;
+}
+
+Scratch& plain_bytes() {
   thread_local OfThread<Scratch> own;
   return own.value;
 }
@@ -77,24 +83,30 @@ struct Tried {
   }
 };
 
-// The fastest search of a long stream that gives no more bytes than zstd's first level gives short streams
-// like the one of `short_size`; Level1 where there is none. Others write more than that at this level, who
-// search such streams with those of the other bytes of the items. One try says what all give: each takes
-// about so many per cent of what the next one does. Where there are many long matches any search is fast:
-// none of these, for the smallest counts.
-Search find_long_search(Bytes stream, std::size_t short_size, std::size_t short_bytes) {
-  struct Step {
-    Search search;
-    std::size_t percent;  // of the bound, that those of Every4th may have
-  };
-  constexpr std::size_t kSmall = 3;  // shrunk to this part
-  constexpr Step kSteps[] = {
-      {Search::Every5th, 90}, {Search::Every4th, 100}, {Search::Every3rd, 106}, {Search::Every2nd, 117}};
-  const std::size_t most = short_size * stream.size() / short_bytes;
-  const std::size_t tried = sample_size(Search::Every4th, stream);
-  if (tried <= stream.size() / kSmall) return Search::Level1;
-  for (const Step& step : kSteps) {
-    if (tried * 100 <= most * step.percent) return step.search;
+// Bytes of equal parts of streams as c-blosc has them, in blocks of all bytes of the items.
+std::size_t plain_size(std::span<const Bytes> parts) {
+  const std::size_t part = kPlainZstdBytes / parts.size(), size = parts.front().size();
+  std::size_t total = 0;
+  for (std::size_t at = 0; at < size; at += part) {
+    const std::size_t n = std::min(part, size - at);
+    const MutableBytes block = plain_bytes().get(kPlainZstdBytes).first(n * parts.size());
+    for (std::size_t s = 0; s < parts.size(); ++s) std::memcpy(block.data() + s * n, parts[s].data() + at, n);
+    total += sample_size(Search::Level1, block);
+  }
+  return total;
+}
+
+// The fastest search of a long stream that gives at most `most` bytes; Level1 where there is none. Where
+// there are many long matches any search is fast: none of these, for the smallest counts.
+Search find_long_search(Bytes stream, std::size_t most) {
+  constexpr std::size_t kSmall = 3;           // shrunk to this part
+  constexpr std::size_t kPercentOfNext = 90;  // that Every4th takes of Every5th
+  for (const Search search : {Search::Every4th, Search::Every3rd, Search::Every2nd}) {
+    const std::size_t size = sample_size(search, stream);
+    if (size <= stream.size() / kSmall) return Search::Level1;
+    if (size > most) continue;
+    const bool has_room = search == Search::Every4th && size * 100 <= most * kPercentOfNext;
+    return has_room ? Search::Every5th : search;
   }
   return Search::Level1;
 }
@@ -131,9 +143,20 @@ StreamPlan plan_streams(Bytes block, std::size_t streams, std::size_t short_byte
   const auto needs_search = [&](const Tried& t) {
     return !is_stored(t) && std::min(t.codes, t.runs) > t.best + more_without_search;
   };
+  // Where one has codes and the others repeat a byte or are stored, nothing is gained by other blocks.
+  const auto none_but_codes = [&](const Tried& t) {
+    return !is_stored(t) && t.runs > t.best + more_without_search;
+  };
+  const bool is_simple = std::none_of(tried, tried + streams, needs_search) &&
+                         std::count_if(tried, tried + streams, none_but_codes) < 2;
+  Bytes middles[kMaxStreams];
+  for (std::size_t s = 0; s < streams; ++s) middles[s] = middle(s);
+  const std::size_t plain = is_simple ? total : plain_size(std::span(middles).first(streams));
   const bool may_be_long = most != streams && needs_search(tried[most]) && length > short_bytes;
   const auto long_search = [&](std::size_t s) {
-    return find_long_search(stream(s), tried[s].searches[0], sample);
+    // No more than short streams have, or than others do at this level.
+    const std::size_t most_of_sample = tried[s].searches[0] * std::max(plain, total) / total;
+    return find_long_search(stream(s), most_of_sample * length / sample);
   };
   StreamPlan plan;
   plan.is_made = true;
@@ -155,6 +178,7 @@ StreamPlan plan_streams(Bytes block, std::size_t streams, std::size_t short_byte
   const bool is_long =
       has_long_search || (tries_longer && gains_by_length(plan.of[most].search, stream(most), short_bytes));
   plan.layout = is_long ? Layout::Long : Layout::Short;
+  plan.may_be_plain = plain < total;
   return plan;
 }
 
@@ -184,6 +208,8 @@ bool is_noise(Bytes stream) {
   return saves_little(sample_size(Search::Level1, middle_of(stream, kSampleBytes)), kSampleBytes);
 }
 
-std::size_t plan_scratch_bytes(std::size_t stream) { return compress_bound(Compressor::Zstd, stream); }
+std::size_t plan_scratch_bytes(std::size_t stream) {
+  return compress_bound(Compressor::Zstd, stream) + std::min(stream, kPlainZstdBytes);
+}
 
 }  // namespace cdd::blosc

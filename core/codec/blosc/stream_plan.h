@@ -2,10 +2,8 @@
 // tried is a tile's own, so that equal tiles give equal bytes.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "core/base/bytes.h"
 #include "core/codec/blosc/literals.h"
@@ -14,7 +12,8 @@
 
 namespace cdd::blosc {
 
-inline constexpr std::size_t kMaxStreams = 16;  // of a block: no more bytes an item are split
+inline constexpr std::size_t kPlainZstdBytes = 32 << 10;  // blocks that c-blosc has for the first level
+inline constexpr std::size_t kMaxStreams = 16;            // of a block: no more bytes an item are split
 
 // Those that need no search.
 struct StreamEncoders {
@@ -37,18 +36,9 @@ struct StreamPlan {
     Search search = Search::Level1;  // also where a stream is none for its encoder
   };
   bool is_made = false;
+  bool may_be_plain = false;  // whether samples are smaller in the layout Plain
   Layout layout = Layout::Short;
   OfStream of[kMaxStreams];  // by the byte of the items that a stream holds
-
-  // Whether its streams may be smaller with all bytes of the items together: not where one has codes and the
-  // others repeat a byte or are stored.
-  bool may_be_plain(std::size_t streams) const noexcept {
-    const auto all = std::span(of).first(streams);
-    const auto count = [&](Way way) {
-      return std::ranges::count_if(all, [=](const OfStream& stream) { return stream.way == way; });
-    };
-    return count(Way::Searched) > 0 || count(Way::Codes) > 1;
-  }
 };
 
 // Whether blocks like this shuffled one, of `streams` streams, are worth a try of the layout Whole: LZ4 says
@@ -58,8 +48,8 @@ bool may_be_whole(Bytes block, std::size_t streams, std::size_t part);
 
 // `block` is a shuffled one of `streams` streams, which say what the others are like. The fastest way wins
 // that costs few bytes more than the best. Longer streams than `short_bytes` are planned where they are
-// smaller. `skips_noise`: streams that shrink by less than 9 % are stored. The encoders forget what they
-// knew.
+// smaller, or faster to search and no larger than c-blosc's. `skips_noise`: streams that shrink by less than
+// 9 % are stored. The encoders forget what they knew.
 StreamPlan plan_streams(Bytes block, std::size_t streams, std::size_t short_bytes, bool skips_noise,
                         StreamEncoders& encoders);
 

@@ -74,20 +74,6 @@ StreamPlan smaller_of(const StreamPlan& a, const StreamPlan& b, std::span<const 
   return of_b < of_a ? b : a;
 }
 
-// `plan`, or Plain where that is smaller. Where streams are long, a look at short ones says most often that
-// they are better.
-StreamPlan or_plain(const StreamPlan& plan, std::span<const Bytes> parts, std::size_t bytes,
-                    const Options& options) {
-  const StreamPlan plain = search_plan(Layout::Plain);
-  if (plan.layout != Layout::Short) {
-    StreamPlan shorter = plan;
-    shorter.layout = Layout::Short;
-    const Blocks few = cut(bytes, options, Layout::Short);
-    if (smaller_of(shorter, plain, parts, few, options).layout != Layout::Plain) return plan;
-  }
-  return smaller_of(plan, plain, parts, cut(bytes, options, plan.layout), options);
-}
-
 // For zstd's first level, from streams of the middle of a tile. A try of whole blocks takes a tenth of the
 // time of a large tile, which only one that shrinks much gains back.
 StreamPlan make_plan(std::span<const Bytes> parts, std::size_t bytes, const Options& options) {
@@ -100,8 +86,8 @@ StreamPlan make_plan(std::span<const Bytes> parts, std::size_t bytes, const Opti
   if (bytes >= kLeastPlannedBytes && blocks.size_of(middle) == blocks.block) {
     plan = plan_streams(block, streams, kShortStreamBytes, options.skips_noise, stream_encoders());
   }
-  if (!is_by_bytes || !plan.is_made || plan.may_be_plain(streams)) {
-    plan = or_plain(plan, parts, bytes, options);
+  if (!is_by_bytes || !plan.is_made || plan.may_be_plain) {
+    plan = smaller_of(plan, search_plan(Layout::Plain), parts, cut(bytes, options, plan.layout), options);
   }
   if (!tries_whole) return plan;
   return smaller_of(plan, search_plan(Layout::Whole), parts, cut(bytes, options, Layout::Whole), options);
