@@ -123,17 +123,24 @@ class Dataset(AwaitedDataset, Table):
         rows = {name: len(table) for name, table in (("", self), *self._tables.items())}
         self._home.shown = Shown(self._state.number, self._is_live, rows)
 
-    def _look(self, is_opening: bool = False) -> None:
-        """Shows rows that were flushed: of each table as many as its shortest column has. A damaged file at
-        the end is none that keeps a dataset from being opened: what else the version has can be read.
+    def _look(self, is_opening: bool = False) -> bool:
+        """Shows rows that were flushed: of each table as many as its shortest column has. Returns whether
+        there are any. A damaged file at the end is none that keeps a dataset from being opened: what else the
+        version has can be read.
 
         Texts are looked at after the rows that have their codes, which are flushed after them."""
+        is_new = False
         hidden = {name for name, table in self._state.tables.items() if table.hidden}
         tables = sorted(self._tables, key=hidden.__contains__)
         for view in (self, *(self._tables[name] for name in tables)):
             columns = view._columns.values()
+            there = []
             try:
-                there = [column._core.rows_there() for column in columns if column._state.is_open]
+                for column in columns:
+                    if column._state.is_open:
+                        there.append(column._core.rows_there())
+                        if there[-1] <= view._rows and not is_opening:
+                            break  # the others show no more than this one
             except _cdd.FormatError as error:
                 if not is_opening:
                     raise
@@ -145,6 +152,8 @@ class Dataset(AwaitedDataset, Table):
             for column in columns:
                 column._show(min(there))
             view._rows = min(there)
+            is_new = True
+        return is_new
 
     def refresh(self) -> bool:
         """Shows what was committed and flushed since, of all columns the same rows. Returns whether anything
@@ -161,8 +170,7 @@ class Dataset(AwaitedDataset, Table):
             if newest.number != self._state.number:
                 self._session.check_history(self._state)
                 self._show_kept(newest)
-            else:
-                self._look()
+            elif self._look():
                 self._remember()
         except (_cdd.FormatError, OSError):
             if not self.replaced:

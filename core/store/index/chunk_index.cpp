@@ -201,10 +201,12 @@ bool ChunkIndex::refresh() {
   const std::uint64_t before = chunks();
   walk_.forget_blocks_after(before);
   CommittedEnd end{before, this->rows(), this->durable_chunks()};
-  for (std::uint64_t next = before;;) {  // chunks seen; those up to the last END are whole appends
+  // One slot tells whether anything is new; it seldom is.
+  std::size_t most = 1;
+  for (std::uint64_t next = before;; most = kRefreshSlots) {  // chunks seen; to the last END, whole appends
     if (next == geometry.first_chunk(walk_.blocks().size()) && !walk_.follow_link()) break;
     const std::uint64_t block_end = geometry.first_chunk(walk_.blocks().size());
-    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kRefreshSlots, block_end - next));
+    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(most, block_end - next));
     const auto slots = walk_.read_slots(next, count);
     std::size_t i = 0;
     for (; i < count && slots[i]; ++i) {
