@@ -72,6 +72,7 @@ class Dataset(AwaitedDataset, Table):
         self._is_live = as_of is None
         self._tables: dict[str, Table] = {}
         self._closed = False
+        self._is_damaged = False  # a file at the end, as it was opened: each refresh() raises what is wrong
         state = self._session.newest() if as_of is None else self._session.find(as_of)
         self._show_kept(state, is_opening=True)
 
@@ -139,11 +140,12 @@ class Dataset(AwaitedDataset, Table):
                 for column in columns:
                     if column._state.is_open:
                         there.append(column._core.rows_there())
-                        if there[-1] <= view._rows and not is_opening:
+                        if there[-1] <= view._rows and not is_opening and not self._is_damaged:
                             break  # the others show no more than this one
             except _cdd.FormatError as error:
                 if not is_opening:
                     raise
+                self._is_damaged = True
                 text = f"{error}; rows that were flushed after version {self._state.number} are not shown"
                 warnings.warn(text, RuntimeWarning, stacklevel=5)
                 continue
