@@ -81,6 +81,12 @@ U64 bytes_needed(const PyramidOptions& options, unsigned threads) {
   check_options(options, options.first.dimensions.size());
   U64 bytes = bytes_needed(options.first, threads);
   if (options.scales == 1) return bytes;
+  // Scales have threads of their own in the background that encode, too. Smaller ones are seldom at it
+  // together.
+  constexpr unsigned kMoreThreads = 2;
+  TileOptions first = options.first;
+  first.memory_bytes = 0;
+  bytes += bytes_needed(first, threads + kMoreThreads) - bytes_needed(first, threads);
   bytes += Tiling::make(options.first.dimensions, options.first.dtype.item_bytes()).frame_bytes();
   for (unsigned k = 1; k < options.scales; ++k) {
     // Threads keep what the largest needs, which is the first scale's.
