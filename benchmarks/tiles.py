@@ -159,11 +159,13 @@ def measured(writer: str, codec: str, kind: str, count: int, where: str) -> dict
     folder = f"{where}/{os.getpid()}"
     Path(folder).mkdir()
     try:
-        arguments = [sys.executable, "-P", __file__, "--one", writer, codec, kind, str(count), folder]
+        arguments = [sys.executable, __file__, "--one", writer, codec, kind, str(count), folder]
         done = subprocess.run(arguments, capture_output=True, text=True)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     if done.returncode:
+        if writer.startswith("cdd"):
+            sys.exit(done.stderr)
         print(f"{writer}: {done.stderr.strip().splitlines()[-1]}", file=sys.stderr)
         return None
     result: dict[str, float] = json.loads(done.stdout)
