@@ -10,7 +10,8 @@ from cdd._cdd import FormatError
 from cdd.tiles.pyramid import read_group
 
 _OWN = re.compile(r"zarr\.json|\.cdd-journal")
-_TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{16}\.tmp")  # of a file that a killed writer was about to put there
+# Of a file that a killed writer was about to put there.
+_TEMPORARY = re.compile(r"\.(.+)\.(?:[0-9a-f]{16}\.tmp|growing|copying)")
 
 
 def check_replaceable(path: str) -> None:

@@ -58,6 +58,10 @@ class NewName {
 // and of several callers at once one succeeds.
 void publish(const std::string& path, Bytes bytes, bool replace);
 
+// Gives a file, which is whole and durable, the name of another of the same folder, in its place; durable on
+// return. Windows refuses where somebody has either open.
+void replace_file(const std::string& from, const std::string& to);
+
 // A name beside `path` that nobody else is likely to take, hidden where names with a dot are.
 std::string temporary_beside(const std::string& path);
 

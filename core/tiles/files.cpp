@@ -64,6 +64,9 @@ class DiskFiles final : public ArrayFiles {
     }
   }
 
+  void replace(const std::string& from, const std::string& to) override {
+    replace_file(name_of(from), name_of(to));
+  }
   void remove(const std::string& key) override { remove_file(name_of(key)); }
   std::string name_of(const std::string& key) const override { return folder_ + "/" + key; }
 

@@ -38,6 +38,8 @@ class ArrayFiles {
   virtual std::unique_ptr<ArrayFile> open(const std::string& key, bool to_write) const = 0;
   // Makes the file where it is not there and holds it for one writer: EAGAIN while another has it.
   virtual std::unique_ptr<ArrayFile> lock(const std::string& key) = 0;
+  // Gives a file, which is durable and not open here, the key of another of its folder, in its place.
+  virtual void replace(const std::string& from, const std::string& to) = 0;
   virtual void remove(const std::string& key) = 0;
   virtual std::string name_of(const std::string& key) const = 0;
 };

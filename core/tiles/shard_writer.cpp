@@ -13,6 +13,16 @@ namespace {
 using zarr::ShardEntry;
 
 constexpr std::uint64_t kPageBytes = 4096;
+constexpr std::size_t kCopiedBytes = 1 << 20;  // at once
+
+// A hidden file beside a shard.
+std::string beside(const std::string& key, const char* ending) {
+  const std::size_t name = key.rfind('/') + 1;
+  return key.substr(0, name) + "." + key.substr(name) + ending;
+}
+// What a shard goes on in, whole from the moment that it has this name, and before.
+std::string copy_of(const std::string& key) { return beside(key, ".growing"); }
+std::string unfinished_copy_of(const std::string& key) { return beside(key, ".copying"); }
 
 }  // namespace
 
@@ -39,6 +49,7 @@ void ShardWriter::begin_row(std::uint64_t row) {
   for (Shard& shard : shards_) {
     shard.file.reset();
     shard.entries.clear();
+    shard.is_shown = shard.is_copy = false;
   }
 }
 
@@ -62,6 +73,7 @@ std::vector<std::byte> ShardWriter::index_of(const Shard& shard) const {
 ShardWriter::Shard& ShardWriter::opened(std::uint64_t number) {
   Shard& shard = shards_[static_cast<std::size_t>(number)];
   const std::lock_guard lock(shard.opening);
+  if (shard.is_shown) go_on_in_copy(number);
   if (shard.file) return shard;
   shard.entries.assign(static_cast<std::size_t>(tiling_.shard_tiles()), ShardEntry{});
   const std::string key = tiling_.shard_key(row_, number);
@@ -75,6 +87,50 @@ ShardWriter::Shard& ShardWriter::opened(std::uint64_t number) {
   if (!shard.file) fail(ErrorCode::Closed, "%s has gone while it was written", files_.name_of(key).c_str());
   shard.end = first_tile_offset();
   return shard;
+}
+
+// Whatever is written behind an index that stands at the end hides it, and all tiles with it, from readers.
+// The copy stays where the writer is killed: the journal names what is in it.
+void ShardWriter::go_on_in_copy(std::uint64_t number) {
+  Shard& shard = shards_[static_cast<std::size_t>(number)];
+  const std::string key = tiling_.shard_key(row_, number), unfinished = unfinished_copy_of(key);
+  files_.publish(unfinished, {});
+  std::unique_ptr<ArrayFile> copy = files_.open(unfinished, true);
+  if (!copy) fail(ErrorCode::Closed, "%s has gone while it was written", files_.name_of(key).c_str());
+  std::vector<std::byte> bytes(kCopiedBytes);
+  for (std::uint64_t at = 0;;) {
+    const std::size_t n = shard.file->read_at(at, bytes);
+    if (n == 0) break;
+    copy->write_at(at, Bytes(bytes).first(n));
+    at += n;
+  }
+  copy->sync();
+  copy.reset();
+  files_.replace(unfinished, copy_of(key));
+  copy = files_.open(copy_of(key), true);
+  if (!copy) fail(ErrorCode::Closed, "%s has gone while it was written", files_.name_of(key).c_str());
+  shard.file = std::move(copy);
+  shard.is_shown = false;
+  shard.is_copy = true;
+}
+
+void ShardWriter::show_copies() {
+  for (std::uint64_t i = 0; i < shards_.size(); ++i) {
+    Shard& shard = shards_[static_cast<std::size_t>(i)];
+    if (!shard.is_copy) continue;
+    const std::string key = tiling_.shard_key(row_, i);
+    // Whatever is promised of new frames: those that are there already stay durable.
+    if (shard.is_unsynced.exchange(false)) shard.file->sync();
+    shard.file.reset();  // some systems let no open file be renamed
+    try {
+      files_.replace(copy_of(key), key);
+    } catch (...) {
+      shard.file = files_.open(copy_of(key), true);
+      throw;
+    }
+    shard.file = files_.open(key, true);
+    shard.is_copy = false;
+  }
 }
 
 ShardEntry& ShardWriter::entry_of(Shard& shard, std::uint64_t layer, std::uint64_t tile) const {
@@ -138,8 +194,13 @@ void ShardWriter::sync() {
 
 void ShardWriter::write_indexes(bool is_finished) {
   if (index_at_end_ && !is_finished) return;
-  for (Shard& shard : shards_) {
+  for (std::uint64_t i = 0; i < shards_.size(); ++i) {
+    Shard& shard = shards_[static_cast<std::size_t>(i)];
     if (!shard.file || !shard.index_changed) continue;
+    if (shard.is_shown) {
+      if (read_index(i) == shard.entries) continue;
+      go_on_in_copy(i);
+    }
     shard.file->write_at(index_at_end_ ? shard.end.load() : 0, Bytes(index_of(shard)));
     shard.index_changed = false;
     shard.is_unsynced = true;
@@ -148,12 +209,24 @@ void ShardWriter::write_indexes(bool is_finished) {
 
 // ---------------------------------------------------------------- taking up
 
-void ShardWriter::open_row(std::uint64_t row) {
+void ShardWriter::remove_if_there(const std::string& key) {
+  if (files_.open(key, false)) files_.remove(key);
+}
+
+void ShardWriter::open_row(std::uint64_t row, bool has_journal) {
   begin_row(row);
   for (std::uint64_t i = 0; i < shards_.size(); ++i) {
     Shard& shard = shards_[static_cast<std::size_t>(i)];
-    shard.file = files_.open(tiling_.shard_key(row, i), true);
+    const std::string key = tiling_.shard_key(row, i);
+    if (index_at_end_) {
+      if (has_journal) shard.file = files_.open(copy_of(key), true);
+      if (!has_journal) remove_if_there(copy_of(key));
+      remove_if_there(unfinished_copy_of(key));
+    }
+    shard.is_copy = shard.file != nullptr;
+    if (!shard.file) shard.file = files_.open(key, true);
     if (!shard.file) continue;
+    shard.is_shown = index_at_end_ && !shard.is_copy && !read_index(i).empty();
     shard.entries.assign(static_cast<std::size_t>(tiling_.shard_tiles()), ShardEntry{});
     shard.end = std::max(shard.file->size(), first_tile_offset());
     shard.index_changed = shard.is_unsynced = true;

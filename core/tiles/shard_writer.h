@@ -40,14 +40,17 @@ class ShardWriter final : public TileSink {
   // Writes the indexes of shards that changed: where they stand at the end only if the row is finished, for
   // now or for good.
   void write_indexes(bool is_finished);
+  // After the sync that follows: gives shards that went on in copies their names.
+  void show_copies();
   // Lets go of the row's files.
   void leave_row() { begin_row(row_ + 1); }
 
   Totals totals() const noexcept { return {stored_bytes_.load(), wasted_bytes_.load()}; }
   std::uint64_t row() const noexcept { return row_; }
 
-  // For taking up a row that is there. Without a file there is no entry.
-  void open_row(std::uint64_t row);
+  // For taking up a row that is there. Without a file there is no entry. Copies that another writer went on
+  // in count only where a journal names what is in them; else they are removed.
+  void open_row(std::uint64_t row, bool has_journal);
   std::uint64_t file_bytes(std::uint64_t shard) const;
   std::vector<std::byte> read(std::uint64_t shard, std::uint64_t offset, std::uint64_t bytes) const;
   // The index as it stands in the file; empty where its check does not hold.
@@ -63,9 +66,13 @@ class ShardWriter final : public TileSink {
     std::vector<zarr::ShardEntry> entries;
     std::atomic<std::uint64_t> end{0};
     std::atomic<bool> is_unsynced{false}, index_changed{false};
+    // With the index at the end: readers see the file as it is, so that it goes on in a copy; `file` is one.
+    bool is_shown = false, is_copy = false;
   };
 
   Shard& opened(std::uint64_t shard);
+  void go_on_in_copy(std::uint64_t shard);
+  void remove_if_there(const std::string& key);
   zarr::ShardEntry& entry_of(Shard& shard, std::uint64_t layer, std::uint64_t tile) const;
   void record(std::uint64_t tile, const zarr::ShardEntry& entry, std::uint32_t check);
   std::vector<std::byte> index_of(const Shard& shard) const;

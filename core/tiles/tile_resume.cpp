@@ -181,7 +181,7 @@ void TileWriter::resume(U64 readable, U64 most) {
   U64 frames = n0;
   while (frames == n0) {
     const U64 row = layer / tiling_.shard_layers();
-    shards_.open_row(row);
+    shards_.open_row(row, journal_->found().has_value());
     Row candidates(shards_, tiling_, row, codec_.coding().has_check);
     candidates.add_index(readable, proved);
     candidates.add_records(records);
@@ -200,6 +200,7 @@ void TileWriter::resume(U64 readable, U64 most) {
     if (frames == n0) {  // a whole row whose end nobody has noted
       shards_.write_indexes(true);
       if (options_.durability != Durability::None) shards_.sync();
+      shards_.show_copies();
       shards_.leave_row();
     }
   }

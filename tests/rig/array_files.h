@@ -16,11 +16,12 @@
 namespace cdd::test {
 
 struct FileChange {
-  enum class Kind { Write, Truncate, Publish, Remove, Sync };
+  enum class Kind { Write, Truncate, Publish, Replace, Remove, Sync };
   Kind kind;
   std::string key;
   std::uint64_t offset = 0;  // of a write; the size of a truncation
   std::vector<std::byte> bytes;
+  std::string from = {};  // which key gave way to `key`
 };
 
 using FileContents = std::map<std::string, std::vector<std::byte>>;
@@ -38,6 +39,10 @@ inline void apply_change(const FileChange& change, FileContents& files, std::siz
       break;
     case FileChange::Kind::Publish:
       file = change.bytes;
+      break;
+    case FileChange::Kind::Replace:
+      file = std::move(files[change.from]);
+      files.erase(change.from);
       break;
     case FileChange::Kind::Remove:
       files.erase(change.key);
@@ -94,9 +99,9 @@ class RecordedFiles {
     FileContents files = start_;
     for (std::size_t i = 0; i < n; ++i) {
       const auto found = synced.find(log_[i].key);
-      const bool is_durable = (found != synced.end() && i < found->second) ||
-                              log_[i].kind == FileChange::Kind::Publish ||
-                              log_[i].kind == FileChange::Kind::Remove;
+      const bool is_durable =
+          (found != synced.end() && i < found->second) || log_[i].kind == FileChange::Kind::Publish ||
+          log_[i].kind == FileChange::Kind::Replace || log_[i].kind == FileChange::Kind::Remove;
       if (is_durable || random() % 2 == 0) apply_change(log_[i], files);
     }
     return files;
@@ -171,6 +176,9 @@ class RecordedArrayFiles final : public tiles::ArrayFiles {
   }
   std::unique_ptr<tiles::ArrayFile> lock(const std::string& key) override {
     return std::make_unique<RecordedFile>(all_, key);
+  }
+  void replace(const std::string& from, const std::string& to) override {
+    all_.change({FileChange::Kind::Replace, to, 0, {}, from});
   }
   void remove(const std::string& key) override { all_.change({FileChange::Kind::Remove, key, 0, {}}); }
   std::string name_of(const std::string& key) const override { return "memory/" + key; }

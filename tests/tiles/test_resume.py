@@ -213,7 +213,11 @@ def test_arrays_of_others_are_gone_on_with(tmp_path: Path, readers: Readers) -> 
     )
     array[...] = frames
     with tiles.open(tmp_path / "a.zarr", "a") as w:
-        w.append(frames)
+        for some in np.split(frames, 3):
+            w.append(some)
+            w.flush()
+            for name, read in readers.items():  # its indexes stand at the end of shards
+                np.testing.assert_array_equal(read(tmp_path / "a.zarr")[:9], frames, err_msg=name)
     for name, read in readers.items():
         np.testing.assert_array_equal(read(tmp_path / "a.zarr"), [*frames, *frames], err_msg=name)
 

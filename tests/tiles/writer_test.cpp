@@ -84,6 +84,43 @@ TEST_P(TileCrash, AfterAPowerCutEveryDurableFrameIsThere) {
   }
 }
 
+// Readers find these frames, and whatever more the array says it has, without a writer.
+void expect_readable(FileContents contents, std::uint64_t least, bool has_rest = true) {
+  RecordedFiles files(std::move(contents));
+  const std::uint64_t count = frames_shown(files);
+  ASSERT_GE(count, least);
+  check_frames(files, has_rest ? count : least);
+}
+
+// Killed at any moment, or cut off from power, while it goes on with an array that was closed within a shard.
+TEST_P(TileCrash, WhatReadersSawStaysReadableWhileAnArrayGoesOn) {
+  constexpr std::uint64_t kBefore = 5, kFrames = 9;
+  const bool index_at_end = GetParam();
+  for (const Durability durability : {Durability::Always, Durability::Batch, Durability::None}) {
+    RecordedFiles closed;
+    write_frames(closed, small(durability, index_at_end), kBefore);
+    RecordedFiles files(closed.contents());
+    const auto writer = TileWriter::open(files.files(), small(durability), 0);
+    for (std::uint64_t i = kBefore; i < kFrames; ++i) {
+      writer->append(frame(i));
+      writer->flush();
+    }
+    writer->close();
+    for (std::size_t n = 0; n <= files.changes(); ++n) {
+      SCOPED_TRACE(testing::Message() << "durability " << int(durability) << ", " << n << " changes");
+      expect_readable(files.after(n), kBefore);
+      expect_goes_on(files.after(n), kBefore, kFrames);
+      expect_goes_on(files.after(n, 1 + n % 60), kBefore, kFrames);
+      // An index at the start is written in its place, torn or not.
+      if (index_at_end) expect_readable(files.after(n, 1 + n % 60), kBefore);
+      if (index_at_end) expect_readable(files.after_power_cut(n, static_cast<unsigned>(n)), kBefore, false);
+      if (HasFatalFailure()) return;
+    }
+    expect_frames(files, kFrames);
+    for (const auto& [key, bytes] : files.contents()) EXPECT_EQ(key.find("/."), std::string::npos) << key;
+  }
+}
+
 // Calls `work` with a new writer whose files have no room at one change, for each change there is.
 template <class Work>
 void on_a_full_disk(bool index_at_end, std::uint64_t frames, Work&& work) {

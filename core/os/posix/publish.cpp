@@ -168,4 +168,10 @@ void NewName::replace(OpenFile& file) {
   folder.sync();
 }
 
+void replace_file(const std::string& from, const std::string& to) {
+  const Folder folder(to, to);
+  if (::rename(from.c_str(), to.c_str()) != 0) fail_io(errno, to, "cannot replace %s");
+  folder.sync();
+}
+
 }  // namespace cdd

@@ -39,4 +39,9 @@ void NewName::replace(OpenFile& file) {
   temporary_.clear();
 }
 
+void replace_file(const std::string& from, const std::string& to) {
+  const DWORD flags = MOVEFILE_WRITE_THROUGH | MOVEFILE_REPLACE_EXISTING;
+  if (!::MoveFileExW(wide(from).c_str(), wide(to).c_str(), flags)) fail_windows("cannot replace %s", to);
+}
+
 }  // namespace cdd
