@@ -14,7 +14,7 @@ from cdd import _cdd
 from cdd.awaited import FOLLOW_BYTES, Awaited, AwaitedInOrder, Follower, Found
 from cdd.dataset.collecting.incoming import named_rows
 from cdd.dataset.protocol.errors import VersionExpiredError
-from cdd.dataset.protocol.state import folder_of
+from cdd.dataset.protocol.state import folder_of, hidden_tables
 from cdd.indexing import Pick
 
 if TYPE_CHECKING:
@@ -141,22 +141,33 @@ class _Follower(Follower[dict[str, Any]]):
         is_last = False
         if len(table) <= self._seen:
             is_last = self._dataset.replaced  # asked before the look: afterwards there are no more rows
-            self._dataset.refresh()
+            self._dataset._refresh(self._tables())
             self._seen = min(self._seen, len(table))
         if len(table) == self._seen:
             return Found.END if is_last else Found.NOTHING
         names = table._chosen(self._columns)
-        row_bytes = sum(column.nbytes // len(column) for column in map(table.__getitem__, names))
+        row_bytes = sum(column.nbytes // max(1, len(column)) for column in map(table.__getitem__, names))
         step = max(1, FOLLOW_BYTES // max(1, row_bytes))
         stop = min(len(table), self._seen + step)
+        number = self._dataset._state.number
         try:
             rows = {name: table[name].read(self._seen, stop) for name in names}
+        except IndexError:  # another thread showed a version that has fewer rows
+            if len(table) >= stop:
+                raise
+            return self.next()
         except VersionExpiredError:  # pruned meanwhile: the newest version has these rows in other files
-            if not self._dataset.refresh():
+            self._dataset._refresh(self._tables())
+            if self._dataset._state.number == number:
                 raise
             return self.next()
         self._seen = stop
         return rows
+
+    def _tables(self) -> list[str]:
+        """Those whose damage ends it: the table, and those of its texts."""
+        name, columns = self._table._table_name, self._table._columns
+        return [name, *(hidden for key in columns for hidden in hidden_tables(name, key))]
 
 
 class AwaitedDataset(AwaitedTable, Awaited):

@@ -71,12 +71,17 @@ class Column(AwaitedColumn, ArrayRows):
         return self._made
 
     def _give(self, state: ColumnState, rows: int, version: int) -> None:
-        name = f"{self._full_name}{_VERSION}{version}"
+        name = f"{self._full_name}{VERSION}{version}"
         self._made.set(np.ascontiguousarray(state.extents), self._places(state), rows, name)
+
+    def _prepare(self, state: ColumnState) -> None:
+        """Raises what _set() would, and reads what that needs."""
+        self._home.allowed(self._full_name, state)
+        if self._waiting is None:
+            state.extents  # noqa: B018  read from their pages, before anything is held
 
     def _set(self, state: ColumnState, rows: int, version: int) -> None:
         """Shows the extents of a version, and the first `rows` of their rows."""
-        self._home.allowed(self._full_name, state)
         with _SETTING:
             if self._waiting is None:
                 self._give(state, rows, version)
@@ -204,6 +209,7 @@ class Column(AwaitedColumn, ArrayRows):
         dataset.refresh()
         if dataset._home is not self._home:  # nobody has the one that it was of
             found = dataset[self._full_name]
+            self._prepare(found._state)
             self._set(found._state, len(found), dataset._state.number)
             self._home = dataset._home
         return len(self) > before
@@ -261,12 +267,12 @@ class Column(AwaitedColumn, ArrayRows):
         return _column_of, (self._home.dataset, self._full_name)
 
 
-_VERSION = " of version "  # in the names of columns that errors have
+VERSION = " of version "  # in the names of columns that errors have
 
 
 def tell_missing(session: Session, text: str) -> None:
     """For an error of a file that is not there: raises VersionExpiredError where its version was pruned."""
-    number = int(text.partition(_VERSION)[2].partition(",")[0])
+    number = int(text.partition(VERSION)[2].partition(",")[0])
     try:
         newest = session.latest()
         session.check_kept(number, newest, number)

@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -14,6 +14,7 @@ from cdd.dataset.checking import DatasetReport
 from cdd.dataset.collecting.category import BYTES, ENDS, texts_of
 from cdd.dataset.column import Column, tell_missing
 from cdd.dataset.home import Home, Shown
+from cdd.dataset.looking import SHOWING, Ends, has_same_tails, raise_one, turn_of
 from cdd.dataset.nested import group_of
 from cdd.dataset.protocol.directory import Directory, LocalDirectory, directory_of
 from cdd.dataset.protocol.errors import VersionExpiredError
@@ -72,13 +73,16 @@ class Dataset(AwaitedDataset, Table):
         self._is_live = as_of is None
         self._tables: dict[str, Table] = {}
         self._closed = False
-        self._is_damaged = False  # a file at the end, as it was opened: each refresh() raises what is wrong
+        self._state = self._home.state
+        self._ends = Ends(self._home, self._state)
+        self._damaged: frozenset[str] = frozenset()  # tables: each refresh() raises what is wrong with them
+        self._turn = turn_of(self)
         state = self._session.newest() if as_of is None else self._session.find(as_of)
         self._show_kept(state, is_opening=True)
 
     # ------------------------------------------------------------ what it shows
 
-    def _show_kept(self, state: State, is_opening: bool = False) -> None:
+    def _show_kept(self, state: State, is_opening: bool = False) -> dict[str, Exception]:
         """_show(), of a newer version where this one was pruned meanwhile."""
         while True:
             try:
@@ -89,96 +93,123 @@ class Dataset(AwaitedDataset, Table):
                     raise
                 state = newer
 
-    def _show(self, state: State, is_opening: bool = False) -> None:
-        """Shows a version, and of the newest what was flushed since."""
-        self._state = self._home.state = state
+    def _show(self, state: State, is_opening: bool = False) -> dict[str, Exception]:
+        """Shows a version, and of the newest what was flushed since. Other threads read meanwhile: all is
+        known before anything is shown, so no row goes away that comes back.
+
+        Returns what is wrong with files at the end, by tables: of these no more is shown than was, of the
+        others all. At opening that is warned of."""
+        is_new = state is not self._state
+        columns = self._columns_of(state) if is_new else {name: one._columns for name, one in self._named()}
+        ends = Ends(self._home, state) if is_new else self._ends
+        shown = {name: len(view) for name, view in self._named()}
+        rows = {name: table.rows for name, table in state.tables.items()} if is_new else dict(shown)
+        # Texts are looked at after the rows that have their codes, which are flushed after them.
+        in_order = sorted(state.tables, key=lambda name: state.tables[name].hidden)
+        bad: dict[str, Exception] = {}
+        for name in in_order if self._is_live else ():
+            try:
+                if columns[name]:
+                    looks_at_all = is_opening or name in self._damaged
+                    rows[name] = ends.rows(name, rows[name], columns[name], looks_at_all)
+            except (_cdd.FormatError, OSError) as error:
+                if is_opening and isinstance(error, OSError):
+                    raise
+                bad[name] = error.with_traceback(None)  # that would keep the dataset
+                if has_same_tails(self._state, state, name):
+                    rows[name] = max(rows[name], shown[name])
+        with SHOWING:
+            if not self._closed:
+                if is_new:
+                    self._tables = {name: self._view(name) for name in state.tables if name}
+                for name in reversed(in_order):
+                    self._show_table(name, columns[name], rows[name], state if is_new else None)
+                self._state, self._ends, self._damaged = state, ends, frozenset(bad)
+                self._home.state = state
+                self._remember()
+        for name in self._wanted or ():
+            locate(state, name)
+        for wrong in bad.values() if is_opening else ():
+            text = f"{wrong}; rows that were flushed after version {state.number} are not shown"
+            warnings.warn(text, RuntimeWarning, stacklevel=5)
+        return bad
+
+    def _columns_of(self, state: State) -> dict[str, dict[str, Column]]:
+        """What is shown of each table of a version: the columns that there are, and new ones. What can go
+        wrong with them does so here, before any of them shows it."""
+        found: dict[str, dict[str, Column]] = {}
         for name, table in state.tables.items():
-            view: Table = self
-            if name:
-                view = self._tables.setdefault(name, Table(self._home, name))
+            own = found[name] = {}
+            shown = self._view(name)._columns
             for key, column in table.columns.items():
                 if self._wanted is not None and not table.hidden and path_of(name, key) not in self._wanted:
                     continue
-                shown = view._columns.get(key)
-                if shown is None or not shown._is_like(column):
-                    view._columns[key] = shown = Column(self._home, name, key, column)
-                shown._set(column, table.rows, state.number)
-            for key in [key for key in view._columns if key not in table.columns]:
-                del view._columns[key]
-            in_order = [key for key in table.columns if key in view._columns]
-            if list(view._columns) != in_order:
-                view._columns = {key: view._columns[key] for key in in_order}
-            view._rows = table.rows
-        for name in [name for name in self._tables if name not in state.tables]:
-            del self._tables[name]
-        if list(self._tables) != [name for name in state.tables if name]:
-            self._tables = {name: self._tables[name] for name in state.tables if name}
-        if self._wanted is not None:
-            for name in self._wanted:
-                locate(state, name)
-        if self._is_live:
-            self._look(is_opening)
-        self._remember()
+                one = shown.get(key)
+                if one is None or not one._is_like(column):
+                    one = Column(self._home, name, key, column)
+                one._prepare(column)
+                own[key] = one
+        return found
+
+    def _show_table(self, name: str, columns: dict[str, Column], rows: int, state: State | None) -> None:
+        """The first `rows` of a table, as a state has them, or as they are. Its length is never more than its
+        columns have."""
+        view = self._view(name)
+        if state is None and view._rows == rows:
+            return
+        view._rows = min(view._rows, rows)
+        for key, column in columns.items():
+            if state is None:
+                column._show(rows)
+            else:
+                column._set(state.tables[name].columns[key], rows, state.number)
+        view._columns = columns
+        view._rows = rows
+
+    def _view(self, name: str) -> Table:
+        """The table of that name, a new one where there is none."""
+        if not name:
+            return self
+        found = self._tables.get(name)
+        return Table(self._home, name) if found is None else found
+
+    def _named(self) -> list[tuple[str, Table]]:
+        """All tables that there are, by their names."""
+        return [("", self), *self._tables.items()]
 
     def _remember(self) -> None:
-        rows = {name: len(table) for name, table in (("", self), *self._tables.items())}
+        rows = {name: len(view) for name, view in self._named()}
         self._home.shown = Shown(self._state.number, self._is_live, rows)
-
-    def _look(self, is_opening: bool = False) -> bool:
-        """Shows rows that were flushed: of each table as many as its shortest column has. Returns whether
-        there are any. A damaged file at the end is none that keeps a dataset from being opened: what else the
-        version has can be read.
-
-        Texts are looked at after the rows that have their codes, which are flushed after them."""
-        is_new = False
-        hidden = {name for name, table in self._state.tables.items() if table.hidden}
-        tables = sorted(self._tables, key=hidden.__contains__)
-        for view in (self, *(self._tables[name] for name in tables)):
-            columns = view._columns.values()
-            there = []
-            try:
-                for column in columns:
-                    if column._state.is_open:
-                        there.append(column._core.rows_there())
-                        if there[-1] <= view._rows and not is_opening and not self._is_damaged:
-                            break  # the others show no more than this one
-            except _cdd.FormatError as error:
-                if not is_opening:
-                    raise
-                self._is_damaged = True
-                text = f"{error}; rows that were flushed after version {self._state.number} are not shown"
-                warnings.warn(text, RuntimeWarning, stacklevel=5)
-                continue
-            if not there or min(there) <= view._rows:
-                continue
-            for column in columns:
-                column._show(min(there))
-            view._rows = min(there)
-            is_new = True
-        return is_new
 
     def refresh(self) -> bool:
         """Shows what was committed and flushed since, of all columns the same rows. Returns whether anything
-        is new. A dataset that was opened as_of= a version stays what it is.
+        is new. A dataset that was opened as_of= a version stays what it is. Any number of threads may call
+        it: one looks at a time.
 
+        Where a file at the end is damaged, FormatError says so after the rows of all other tables are shown.
         One that was deleted, or replaced (mode "w"), has no more to show: `replaced` tells.
         """
+        return self._refresh()
+
+    def _refresh(self, of: Collection[str] | None = None) -> bool:
+        """refresh(), which raises only what is wrong with some tables."""
         self._need_open()
         if not self._is_live:
             return False
-        before = self._state.number, [len(table) for table in (self, *self._tables.values())]
+        before = self._home.shown
         try:
-            newest = self._session.latest()
-            if newest.number != self._state.number:
-                self._session.check_history(self._state)
-                self._show_kept(newest)
-            elif self._look():
-                self._remember()
+            with self._turn:
+                newest = self._session.latest()
+                if newest.number == self._state.number:
+                    newest = self._state
+                else:
+                    self._session.check_history(self._state)
+                raise_one(self._show_kept(newest), of)
         except (_cdd.FormatError, OSError):
             if not self.replaced:
                 raise
             return False
-        return before != (self._state.number, [len(table) for table in (self, *self._tables.values())])
+        return before != self._home.shown
 
     def __getitem__(self, name: str) -> Any:
         """The Column of that name, or the Table; of the first part of nested names a structured view."""
@@ -283,10 +314,11 @@ class Dataset(AwaitedDataset, Table):
 
     def close(self) -> None:
         """Lets go of all files; reads under way in other threads end well. Again: nothing."""
-        self._closed = True
-        for view in (self, *self._tables.values()):
-            for column in view._columns.values():
-                column._close()
+        with SHOWING:
+            self._closed = True
+            for _, view in self._named():
+                for column in view._columns.values():
+                    column._close()
         self._files.close()
 
     def __enter__(self) -> Self:
@@ -333,16 +365,13 @@ def _reopen(place: Any, dataset_id: str, shown: Shown, options: dict[str, Any]) 
         name = made._session.directory.name
         raise _cdd.FormatError(f"{name} is another dataset now: its id is {made.id}, not {dataset_id}")
     if shown.is_live and number is not None and made._state.number != number:
-        made._is_live = False
         session = made._session
         try:
             state = session.of_record(session.log.record(number))
         except _cdd.FormatError:
             session.check_kept(number, session.newest(made._state.number), number)  # it may have been pruned
             raise
-        made._show(state)
-        made._is_live = True
-        made._look(is_opening=True)
+        made._show(state, is_opening=True)
     for name, rows in shown.rows.items():
         view: Table = made if not name else made._tables[name]
         for column in view._columns.values():

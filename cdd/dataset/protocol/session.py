@@ -5,7 +5,6 @@ docs/formats/dataset.md; the model of it is tests/dataset/model.py.
 import itertools
 import json
 import secrets
-import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -38,21 +37,18 @@ class Session:
         self.is_uncertain = False
         self._manifest: State | None = None  # the last one that was read
         self._newest: State | None = None  # the newest version that it saw
-        self._mutex = threading.Lock()
 
     # ------------------------------------------------------------ reading
 
     def of_record(self, record: dict[str, Any]) -> State:
         """The state of a record."""
         write_id = record["manifest"]
-        with self._mutex:
-            found = self._manifest
+        found = self._manifest
         if not write_id:
             found = State()
         elif found is None or found.manifest != write_id:
             found = manifests.read_manifest(self.directory, write_id)
-            with self._mutex:
-                self._manifest = found
+            self._manifest = found
         state = found.copy()
         state.number, state.id, state.time = record["version"], record["id"], record["time"]
         for name, rows in record["rows"].items():

@@ -1,0 +1,239 @@
+"""What refresh() shows, by several threads and beside damaged files: never less than there is, and no row
+that was not flushed to all columns."""
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cdd
+import cdd.dataset as datasets
+from cdd.dataset.column import Column
+from cdd.dataset.looking import Ends
+
+
+def test_columns_that_were_not_opened_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chunk of wide rows is full, and in the file, long before one of narrow rows."""
+    looks: list[str] = []
+    real = Ends._rows_there
+
+    def counted(ends: Ends, table: str, name: str, column: Any) -> int:
+        looks.append(name)
+        return real(ends, table, name, column)
+
+    monkeypatch.setattr(Ends, "_rows_there", counted)
+    path = tmp_path / "set"
+    with datasets.open(path, "w", columns={"ob": {"chunk_rows": 10}}) as w:
+        w.append(time=np.arange(5), ob=np.zeros((5, 4)), y=np.arange(5))
+        w.commit()
+        ds = datasets.open(path, columns=["ob"])
+        w.append(time=np.arange(5, 100), ob=np.ones((95, 4)), y=np.arange(95))
+        with cdd.open(path / "data/ob/__1__.cdd") as there:
+            assert len(there) > 5
+        assert not ds.refresh()
+        assert len(ds) == len(ds["ob"]) == len(datasets.open(path, columns=["ob"])) == 5
+        w.flush()
+        assert ds.refresh()
+        assert len(ds) == len(ds["ob"]) == 100
+        looks.clear()
+        assert not ds.refresh()
+        assert looks == ["ob"]
+
+
+def test_damage_of_columns_that_were_not_opened_matters_where_rows_are_new(tmp_path: Path) -> None:
+    path = tmp_path / "set"
+    with datasets.open(path, "w") as w:
+        w.append(time=np.arange(5), y=np.arange(5))
+        w.commit()
+        w.append(time=np.arange(5, 9), y=np.arange(4))
+        w.flush()
+        w._let_go()  # as a killed process
+    os.truncate(path / "data/y/__1__.cdd", 100)
+    with pytest.warns(RuntimeWarning, match=r"column y.*not shown"):
+        assert len(datasets.open(path, columns=["time"])) == 5
+
+
+def test_threads_refresh_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "set"
+    with datasets.open(path, "w", clock=None) as w:
+        w.append(x=np.arange(100))
+    ds = datasets.open(path)
+    found, other_is_done = threading.Event(), threading.Event()
+    real = ds._session.latest
+
+    def slowly() -> Any:
+        newest = real()
+        if not found.is_set():
+            found.set()
+            other_is_done.wait(0.3)
+        return newest
+
+    monkeypatch.setattr(ds._session, "latest", slowly)
+
+    def delete() -> None:
+        with datasets.transaction(path) as t:
+            t.delete(0, 1)
+
+    def refresh() -> None:
+        ds.refresh()
+        other_is_done.set()
+
+    delete()
+    first = threading.Thread(target=ds.refresh)
+    first.start()
+    found.wait()
+    delete()
+    second = threading.Thread(target=refresh)
+    second.start()
+    first.join()
+    second.join()
+    assert ds.version == datasets.open(path).version
+    assert np.array_equal(ds["x"][:], np.arange(2, 100))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_while_another_thread_refreshes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "set"
+    with datasets.open(path, "w") as w:
+        w.append(time=np.arange(5))
+        w.commit()
+        ds = datasets.open(path)
+        w.append(time=np.arange(5, 9))
+        w.flush()
+        looks, goes_on = threading.Event(), threading.Event()
+        real = ds._session.latest
+
+        def slowly() -> Any:
+            if not looks.is_set():
+                looks.set()
+                goes_on.wait()
+            return real()
+
+        monkeypatch.setattr(ds._session, "latest", slowly)
+        other = threading.Thread(target=ds.refresh)
+        other.start()
+        looks.wait()
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if ds.refresh() and len(ds) == 9 else 1)
+        end = time.monotonic() + 30
+        while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < end:
+            time.sleep(0.01)
+        goes_on.set()
+        other.join()
+        if ended == (0, 0):
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        assert ended == (child, 0)
+
+
+def test_rows_that_are_shown_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a new version, too, that has fewer of them than were flushed; and no table is longer than a column
+    at any time."""
+    path = tmp_path / "set"
+    with datasets.open(path, "w") as w:
+        w.append(time=np.arange(5), x=np.arange(5))
+        w.commit()
+        w.append(time=np.arange(5, 1000), x=np.arange(5, 1000))
+        w.flush()
+        ds = datasets.open(path)
+        lengths = []
+        real = Column._set
+
+        def watched(column: Column, *to: Any) -> None:
+            real(column, *to)
+            rows = [len(ds[name]) for name in ds.columns]
+            assert len(ds) <= min(rows)
+            lengths.append((len(ds), *rows))
+
+        monkeypatch.setattr(Column, "_set", watched)
+        w.append(time=np.arange(1000, 1010), x=np.arange(1000, 1010))
+        w.flush()
+        with datasets.transaction(path) as t:
+            t.attrs["n"] = 1
+        assert ds.refresh()
+        assert lengths == [(1000, 1010, 1000), (1000, 1010, 1010)]
+        assert len(ds) == 1010
+    with datasets.transaction(path) as t:
+        t.trim(7)
+    ds.refresh()
+    assert lengths[-2:] == [(7, 7, 1010), (7, 7, 7)]
+
+
+def test_followers_of_one_dataset(tmp_path: Path) -> None:
+    path = tmp_path / "set"
+    got: list[list[int]] = [[], []]
+    with datasets.open(path, "w") as w:
+        w.append(time=np.arange(5))
+        w.commit()
+        w.append(time=np.arange(5, 1000))
+        w.flush()
+        ds = datasets.open(path)
+
+        def follow(rows: list[int]) -> None:
+            for found in ds.follow(start=0):
+                rows += found["time"].tolist()
+
+        threads = [threading.Thread(target=follow, args=(rows,)) for rows in got]
+        for thread in threads:
+            thread.start()
+        for n in range(1000, 1150):
+            with datasets.transaction(path) as t:
+                t.attrs["n"] = n
+            w.append(time=[n])
+            w.flush()
+        end = time.monotonic() + 30
+        while any(len(rows) < 1150 for rows in got) and time.monotonic() < end:
+            time.sleep(0.01)
+        ds.close()
+        for thread in threads:
+            thread.join()
+    assert got == [list(range(1150))] * 2
+
+
+def test_damage_of_one_table_and_rows_of_others(tmp_path: Path) -> None:
+    path = tmp_path / "set"
+    with datasets.open(path, "w") as w:
+        w.append(time=[1], x=[1])
+        w["trades"].append(time=[1], p=[1])
+    os.truncate(path / "data/x/__1__.cdd", 100)
+    with pytest.warns(RuntimeWarning, match="column x"):
+        ds = datasets.open(path)
+    with datasets.open(path, "a") as w:
+        for time_of, end in ((2, w.flush), (3, w.commit), (4, w.flush)):
+            w["trades"].append(time=[time_of], p=[1])
+            end()
+            with pytest.raises(cdd.TruncatedError, match="column x"):
+                ds.refresh()
+            assert (len(ds["trades"]), len(ds)) == (time_of, 1)
+        w["trades"].append(time=[5], p=[5])
+        w.flush()
+    rows = list(ds["trades"].follow(start=3, timeout=0))
+    assert [one["time"].tolist() for one in rows] == [[4], [5]]
+    with pytest.raises(cdd.TruncatedError, match="column x"):
+        list(ds.follow(timeout=0))
+
+
+def test_flushed_rows_of_a_table_that_is_damaged_stay(tmp_path: Path) -> None:
+    path = tmp_path / "set"
+    with datasets.open(path, "w") as w:
+        w.append(time=np.arange(5), x=np.arange(5))
+        w.commit()
+        w.append(time=np.arange(5, 9), x=np.arange(5, 9))
+        w.flush()
+        w._let_go()  # as a killed process
+    ds = datasets.open(path)
+    with datasets.transaction(path) as t:
+        t.attrs["n"] = 1
+    ds._files.close()
+    os.truncate(path / "data/time/__1__.cdd", 100)
+    with pytest.raises(cdd.TruncatedError, match="column time"):
+        ds.refresh()
+    assert (len(ds), ds.attrs["n"]) == (9, 1)
+    assert np.array_equal(ds["x"][:], np.arange(9))
