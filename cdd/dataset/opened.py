@@ -118,6 +118,8 @@ class Dataset(AwaitedDataset, Table):
                 bad[name] = error.with_traceback(None)  # that would keep the dataset
                 if has_same_tails(self._state, state, name):
                     rows[name] = max(rows[name], shown[name])
+        if not is_new and rows == shown and self._damaged == bad.keys():
+            return bad
         with SHOWING:
             if not self._closed:
                 if is_new:
