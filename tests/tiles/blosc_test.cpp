@@ -1,5 +1,6 @@
 #include "core/codec/blosc/frame.h"
 
+#include <bit>
 #include <random>
 
 #include "tests/rig/codec_rig.h"
@@ -108,6 +109,52 @@ TEST(Blosc, NoiseInPartsOnly) {
   }
 }
 
+enum class Kind { Ramp, Constant, Noise, Bell };
+
+// Stretches of `n` items each.
+template <class Item>
+Buffer stretches(std::initializer_list<Kind> kinds, std::size_t n) {
+  std::mt19937_64 random(41);
+  std::vector<Item> items;
+  for (const Kind kind : kinds) {
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::uint64_t r = random();
+      const unsigned bell = std::popcount(r) + std::popcount(random()) + 900u;
+      items.push_back(static_cast<Item>(kind == Kind::Ramp       ? i
+                                        : kind == Kind::Constant ? 7
+                                        : kind == Kind::Noise    ? r
+                                                                 : bell));
+    }
+  }
+  const Bytes bytes = std::as_bytes(std::span(items));
+  return {bytes.begin(), bytes.end()};
+}
+
+// The plan of a tile is of its middle, which need not be like the rest.
+TEST(Blosc, PlansFollowTheContent) {
+  using enum Kind;
+  const auto check = [](const Buffer& content, std::size_t item, bool skips, std::size_t most) {
+    const Options options{Compressor::Zstd, 1, BloscShuffle::Byte, item, skips};
+    const Buffer frame = encoded(content, options, 1);
+    EXPECT_LT(frame.size(), most) << content.size() << " in items of " << item << ", " << skips;
+    EXPECT_EQ(encoded(content, options, 37), frame);
+    Buffer back(content.size());
+    blosc::decode(frame, back);
+    EXPECT_EQ(back, content);
+  };
+  for (const bool skips : {false, true}) {
+    for (const std::size_t n : {46202u, 87381u, 333333u}) {
+      // A block that is noise in part may be stored.
+      const std::size_t noise = 4 * n + (skips ? 64 << 10 : 0), bell = 5 * n / 8;
+      check(stretches<std::uint16_t>({Ramp, Bell, Ramp}, n), 2, skips, bell + 6 * n / 16);
+      check(stretches<std::uint16_t>({Ramp, Bell, Bell, Ramp, Bell}, n), 2, skips, 3 * bell + 7 * n / 16);
+      check(stretches<std::uint32_t>({Constant, Noise, Constant}, n), 4, skips, noise + n / 8);
+      check(stretches<std::uint32_t>({Ramp, Noise, Ramp}, n), 4, skips, noise + n / 2);
+      check(stretches<std::uint32_t>({Bell, Noise, Bell}, n), 4, skips, noise + 2 * bell + n / 2);
+    }
+  }
+}
+
 // What other writers give LZ4: their files would be smaller otherwise.
 TEST(Blosc, Lz4HasStreamsOf128KbAtLeast) {
   for (const std::size_t item : {1u, 2u, 4u, 8u}) {
@@ -136,6 +183,22 @@ TEST(Blosc, BitsOfItemsThatAreNoMultipleOf8AreLeftWhereThatIsSmaller) {
       const Options options{compressor, compressor == Compressor::Lz4 ? -5 : 1, BloscShuffle::Bit, 4};
       const Buffer frame = encoded(content, options, 3);
       EXPECT_LT(frame.size(), content.size() / 6) << n;
+      Buffer back(content.size());
+      blosc::decode(frame, back);
+      EXPECT_EQ(back, content);
+    }
+  }
+}
+
+// What levels above 1 find in them is far behind.
+TEST(Blosc, BitsAreLeftAboveLevel1Too) {
+  const Buffer rows = random_bytes(40000, 33);
+  for (const std::size_t n : {28567u, 100003u}) {
+    Buffer content(n * 8);
+    for (std::size_t i = 0; i < content.size(); ++i) content[i] = rows[i % rows.size()];
+    for (const int level : {3, 9}) {
+      const Buffer frame = encoded(content, {Compressor::Zstd, level, BloscShuffle::Bit, 8}, 3);
+      EXPECT_LT(frame.size(), rows.size() + 4000) << n << " at level " << level;
       Buffer back(content.size());
       blosc::decode(frame, back);
       EXPECT_EQ(back, content);

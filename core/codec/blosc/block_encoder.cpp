@@ -33,7 +33,6 @@ void split_next(PartReader& parts, std::size_t size, std::size_t item, std::byte
 }
 
 std::size_t compress_planned(const StreamPlan::OfStream& plan, Bytes stream, MutableBytes out) {
-  if (const std::size_t stored = repeat_frame(stream, out)) return stored;
   std::size_t stored = 0;
   if (plan.way == StreamPlan::Way::Runs) stored = stream_encoders().runs.encode(stream, out);
   if (plan.way == StreamPlan::Way::Codes) stored = stream_encoders().literals.encode(stream, out);
@@ -90,13 +89,31 @@ bool BlockEncoder::first_is_stored() const noexcept {
 }
 
 bool BlockEncoder::is_tried(Bytes stream, std::size_t s) noexcept {
-  if (plan_.is_made) return plan_.of[s].way != StreamPlan::Way::Stored;
+  if (plan_.is_made) {
+    return plan_.of[s].way != StreamPlan::Way::Stored || watch_.is_compressible(stream, s);
+  }
   if (options_.compressor == Compressor::Lz4) return tries_.is_due(stream, s);
   return !options_.skips_noise || is_slow(options_) || !is_noise(stream);
 }
 
+// By the plan of the s-th stream, or by a new one, which those after it have, too.
+std::size_t BlockEncoder::compressed_by_plan(Bytes stream, std::size_t s, MutableBytes room) {
+  if (const std::size_t stored = repeat_frame(stream, room)) return stored;
+  StreamPlan::OfStream& plan = plan_.of[s];
+  std::size_t stored = stream.size();
+  if (plan.way != StreamPlan::Way::Stored) {
+    stored = std::min(stored, compress_planned(plan, stream, room));
+    if (!watch_.is_unlike(plan, stream, s, stored)) return stored;
+  }
+  const StreamPlan::OfStream before = plan;
+  plan = plan_stream(stream, kShortStreamBytes, options_.skips_noise, stream_encoders());
+  if (plan.way != StreamPlan::Way::Stored) stored = compress_planned(plan, stream, room);
+  watch_.renewed(plan, before, s, stored);
+  return stored;
+}
+
 std::size_t BlockEncoder::compressed(Bytes stream, std::size_t s, MutableBytes room) {
-  if (plan_.is_made) return compress_planned(plan_.of[s], stream, room);
+  if (plan_.is_made) return compressed_by_plan(stream, s, room);
   const std::size_t stored = compress(options_.compressor, stream, room, options_.level);
   if (options_.compressor == Compressor::Lz4) tries_.note(s, stored < stream.size());
   return stored;
@@ -128,6 +145,8 @@ std::byte* BlockEncoder::put(PartReader& reader, std::size_t size, std::size_t c
   const std::size_t stride = length + 4 + stream_bound(length, options_);
   const bool in_place = options_.shuffle == BloscShuffle::Byte && count > 1 && first_is_stored() &&
                         out.size() >= 4 + count * stride;
+  // A last block that is not split is like none of the streams.
+  if (plan_.is_made && count < plan_.streams) plan_.of[0] = {};
   std::byte* at = out.data();
   if (in_place) split_next(reader, size, count, at + 4, stride);
   const std::byte* const first = in_place ? at + 4 : shuffled_block(reader, size, options_).data();

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "core/codec/blosc/blocks.h"
+#include "core/codec/blosc/plan_watch.h"
 
 namespace cdd::blosc {
 
@@ -55,11 +56,13 @@ class BlockEncoder {
  private:
   bool first_is_stored() const noexcept;
   bool is_tried(Bytes stream, std::size_t s) noexcept;
+  std::size_t compressed_by_plan(Bytes stream, std::size_t s, MutableBytes room);
   std::size_t compressed(Bytes stream, std::size_t s, MutableBytes room);
   std::byte* put_stream(Bytes stream, std::size_t s, std::byte* at);
 
   Options options_;
-  StreamPlan plan_;
+  StreamPlan plan_;  // of the blocks so far; a stream that is not like them gets a new one
+  PlanWatch watch_;
   Lz4Tries tries_;
 };
 

@@ -32,7 +32,8 @@ Blocks cut_plain(std::size_t bytes, const Options& options) {
   const std::size_t item = options.item_bytes;
   const bool is_lz4 = options.compressor == Compressor::Lz4;
   const std::size_t wide = std::clamp(kPlainLz4StreamBytes * item, kPlainLz4Least, kPlainLz4Bytes);
-  const std::size_t most = (is_lz4 ? wide : kPlainZstdBytes) / item * item;
+  const std::size_t zstd = is_slow(options) ? kSlowBlockBytes : kPlainZstdBytes;
+  const std::size_t most = (is_lz4 ? wide : zstd) / item * item;
   return {bytes, std::min(bytes, most), item, is_lz4};
 }
 

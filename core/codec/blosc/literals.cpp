@@ -106,10 +106,14 @@ bool is_spread(Bytes stream) noexcept {
   return stream.size() >= kLeastLiterals && fewest_bits(sample_of(stream)) >= kSpreadBits * kSampleBytes;
 }
 
+bool is_repeated(Bytes stream) noexcept {
+  return std::memcmp(stream.data(), stream.data() + 1, stream.size() - 1) == 0;
+}
+
 std::size_t repeat_frame(Bytes stream, MutableBytes out) {
   const std::size_t n = stream.size();
   if (n < kLeastLiterals || n > kMostLiterals) return 0;
-  if (std::memcmp(stream.data(), stream.data() + 1, n - 1) != 0) return 0;
+  if (!is_repeated(stream)) return 0;
   std::byte* const block = put_frame_header(n, out.data());
   put_block_header(Block::Repeat, n, block);
   block[kBlockHeaderBytes] = stream[0];

@@ -39,6 +39,9 @@ class LiteralEncoder {
 // find four in a row by chance: by a sample, of kLeastLiterals bytes at least.
 bool is_spread(Bytes stream) noexcept;
 
+// Whether a stream is one byte again and again.
+bool is_repeated(Bytes stream) noexcept;
+
 // A frame of a stream that is one byte again and again; 0 for any other, and where encode() has none for its
 // size.
 std::size_t repeat_frame(Bytes stream, MutableBytes out);

@@ -160,6 +160,7 @@ StreamPlan plan_streams(Bytes block, std::size_t streams, std::size_t short_byte
   };
   StreamPlan plan;
   plan.is_made = true;
+  plan.streams = streams;
   const Search of_most = may_be_long ? long_search(most) : Search::Level1;
   const bool has_long_search = of_most != Search::Level1;
   for (std::size_t s = 0; s < streams; ++s) {
@@ -180,6 +181,25 @@ StreamPlan plan_streams(Bytes block, std::size_t streams, std::size_t short_byte
   plan.layout = is_long ? Layout::Long : Layout::Short;
   plan.may_be_plain = plain < total;
   return plan;
+}
+
+StreamPlan::OfStream plan_stream(Bytes stream, std::size_t short_bytes, bool skips_noise,
+                                 StreamEncoders& encoders) {
+  const Bytes sample = middle_of(stream, std::min(stream.size(), short_bytes));
+  Tried tried;
+  tried.begin(sample, encoders);
+  const std::size_t more = tried.best / (skips_noise ? kPartOfFast : kPartOfSmall);
+  const std::size_t more_without_search = tried.best / kPartWithoutSearch;
+  const bool is_stored = skips_noise && saves_little(tried.best, sample.size());
+  const bool needs_search = std::min(tried.codes, tried.runs) > tried.best + more_without_search;
+  if (!is_stored && needs_search) tried.search_on(sample);
+  StreamPlan::OfStream plan = tried.planned(more, more_without_search);
+  if (is_stored) plan.way = StreamPlan::Way::Stored;
+  return plan;
+}
+
+std::size_t lz4_sample_size(Bytes stream) {
+  return lz4_size(middle_of(stream, std::min(stream.size(), kLz4SampleBytes)));
 }
 
 bool Lz4Tries::is_due(Bytes stream, std::size_t s) noexcept {

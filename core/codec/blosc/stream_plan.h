@@ -38,6 +38,7 @@ struct StreamPlan {
   bool is_made = false;
   bool may_be_plain = false;  // whether samples are smaller in the layout Plain
   Layout layout = Layout::Short;
+  std::size_t streams = 0;     // of the block it was made of
   OfStream of[kMaxStreams];  // by the byte of the items that a stream holds
 };
 
@@ -52,6 +53,14 @@ bool may_be_whole(Bytes block, std::size_t streams, std::size_t part);
 // 9 % are stored. The encoders forget what they knew.
 StreamPlan plan_streams(Bytes block, std::size_t streams, std::size_t short_bytes, bool skips_noise,
                         StreamEncoders& encoders);
+
+// The same of one stream, whose length stays as it is.
+StreamPlan::OfStream plan_stream(Bytes stream, std::size_t short_bytes, bool skips_noise,
+                                 StreamEncoders& encoders);
+
+// Bytes that LZ4 gives a sample from the middle of a stream, of so many bytes where it has them.
+inline constexpr std::size_t kLz4SampleBytes = 4096;
+std::size_t lz4_sample_size(Bytes stream);
 
 // Whether streams are worth a try of LZ4, which takes as long to find nothing as to find much: bytes of many
 // kinds are stored as they are where the last try of a stream with the same bytes of the items found nothing

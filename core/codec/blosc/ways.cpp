@@ -93,10 +93,10 @@ StreamPlan make_plan(std::span<const Bytes> parts, std::size_t bytes, const Opti
   return smaller_of(plan, search_plan(Layout::Whole), parts, cut(bytes, options, Layout::Whole), options);
 }
 
-// The level of zstd from 2 to the one asked that packs a part of the tile best; 1 where none does better
-// than level 1 with its plan.
+// The level of zstd from 2 to the one asked that packs a part of the tile best by a plan; 1 where none does
+// better than level 1 with its own.
 int best_level(std::span<const Bytes> parts, std::size_t bytes, const Options& options,
-               const StreamPlan& fast) {
+               const StreamPlan& fast, const StreamPlan& plan) {
   const std::size_t unit = 8 * options.item_bytes;
   const Blocks blocks{bytes, std::min(bytes, kSampledBytes / unit * unit), options.item_bytes, false};
   const std::size_t tried = middle_of(blocks);
@@ -106,7 +106,7 @@ int best_level(std::span<const Bytes> parts, std::size_t bytes, const Options& o
   for (const int level : kSlowLevels) {
     if (level > options.level) break;
     of_level.level = level;
-    const std::size_t size = tried_size(parts, blocks, tried, of_level, {});
+    const std::size_t size = tried_size(parts, blocks, tried, of_level, plan);
     if (size > least) continue;
     least = size;
     best = level;
@@ -114,16 +114,25 @@ int best_level(std::span<const Bytes> parts, std::size_t bytes, const Options& o
   return best;
 }
 
+// Of whole blocks, as c-blosc has them.
+StreamPlan plain_plan() {
+  StreamPlan plan;
+  plan.layout = Layout::Plain;
+  return plan;
+}
+
+// c-blosc shuffles no bits of a block that is no multiple of 8 items.
+bool leaves_bits(std::size_t bytes, const Options& options) {
+  return options.shuffle == BloscShuffle::Bit && bytes / options.item_bytes % 8 != 0;
+}
+
 Ways lz4_ways(std::size_t bytes, const Options& options) {
   Ways ways;
   const std::size_t item = options.item_bytes;
-  StreamPlan plain;
-  plain.layout = Layout::Plain;
-  // c-blosc shuffles no bits of a block that is no multiple of 8 items, and splits items without a shuffle.
-  const bool leaves_bits = options.shuffle == BloscShuffle::Bit && bytes / item % 8 != 0;
+  // c-blosc splits items without a shuffle.
   const bool splits_short =
       options.shuffle == BloscShuffle::None && item > 1 && bytes < kManyPlacesBytes * item;
-  if (leaves_bits || splits_short) ways.add(options, plain);
+  if (leaves_bits(bytes, options) || splits_short) ways.add(options, plain_plan());
   ways.add(options, {});
   return ways;
 }
@@ -145,8 +154,15 @@ Ways ways_of(std::span<const Bytes> parts, std::size_t bytes, const Options& opt
   }
   if (!is_slow(options)) return ways;
   Options slow = options;
-  slow.level = best_level(parts, bytes, options, ways.of[0].plan);
+  const StreamPlan of_fast = ways.of[0].plan;
+  slow.level = best_level(parts, bytes, options, of_fast, {});
   if (slow.level > 1) ways.add(slow, {});
+  if (leaves_bits(bytes, options) && cut(bytes, options, Layout::Plain).count() == 1) {
+    // All of a larger tile is tried: a part of it would be of whole planes.
+    slow.level = bytes > kSampledBytes ? options.level
+                                       : best_level(parts, bytes, options, of_fast, plain_plan());
+    if (slow.level > 1) ways.add(slow, plain_plan());
+  }
   return ways;
 }
 

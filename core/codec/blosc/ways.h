@@ -18,7 +18,7 @@ struct Way {
 };
 
 struct Ways {
-  std::array<Way, 4> of;
+  std::array<Way, 5> of;
   std::size_t count = 0;
 
   void add(const Options& options, const StreamPlan& plan) { of[count++] = {options, plan}; }
