@@ -19,10 +19,10 @@ bool is_repetitive(Bytes stream, std::size_t stored) {
   return lz4_sample_size(stream) * kPartOfChange < of_sample * (kPartOfChange - 1);
 }
 
-// Whether a stream has what noise has not, for a third of what LZ4 or codes of a sample would take: behind some
-// places the word that stands there, or their byte as often as bytes of 5 bits are.
+// Whether a stream has what noise has not, for a third of what LZ4 or codes of a sample would take: behind
+// some places the word that stands there, or their byte as often as bytes of 5 bits are.
 bool has_order(Bytes stream) noexcept {
-  constexpr std::size_t kPlaces = 4, kWord = 4, kMostSame = 1 << (12 - 5);
+  constexpr std::size_t kPlaces = 3, kWord = 4, kMostSame = 1 << (12 - 5);
   const std::size_t reach = std::min<std::size_t>(kLz4SampleBytes, stream.size() / 2);
   if (reach <= kWord) return true;
   std::size_t words = 0, same = 0;
@@ -39,7 +39,7 @@ bool has_order(Bytes stream) noexcept {
       break;
     }
   }
-  return words * 4 >= kPlaces || same >= kPlaces * kMostSame;
+  return words != 0 || same >= kPlaces * kMostSame;
 }
 
 }  // namespace

@@ -16,8 +16,8 @@ class PlanWatch {
  public:
   // Whether stream `s`, of a plan that stores it as it is, is no noise.
   bool is_compressible(Bytes stream, std::size_t s) noexcept;
-  // Whether stream `s`, which takes `stored` bytes by its plan, would take notably fewer by another one, or as
-  // many without a search.
+  // Whether stream `s`, which takes `stored` bytes by its plan, would take notably fewer by another one, or
+  // as many without a search.
   bool is_unlike(const StreamPlan::OfStream& plan, Bytes stream, std::size_t s, std::size_t stored) noexcept;
   // Stream `s`, which takes `stored` bytes by it, has this plan instead of the one before.
   void renewed(const StreamPlan::OfStream& plan, const StreamPlan::OfStream& before, std::size_t s,

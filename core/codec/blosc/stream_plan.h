@@ -38,7 +38,7 @@ struct StreamPlan {
   bool is_made = false;
   bool may_be_plain = false;  // whether samples are smaller in the layout Plain
   Layout layout = Layout::Short;
-  std::size_t streams = 0;     // of the block it was made of
+  std::size_t streams = 0;   // of the block it was made of
   OfStream of[kMaxStreams];  // by the byte of the items that a stream holds
 };
 

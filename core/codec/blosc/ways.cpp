@@ -159,8 +159,8 @@ Ways ways_of(std::span<const Bytes> parts, std::size_t bytes, const Options& opt
   if (slow.level > 1) ways.add(slow, {});
   if (leaves_bits(bytes, options) && cut(bytes, options, Layout::Plain).count() == 1) {
     // All of a larger tile is tried: a part of it would be of whole planes.
-    slow.level = bytes > kSampledBytes ? options.level
-                                       : best_level(parts, bytes, options, of_fast, plain_plan());
+    slow.level =
+        bytes > kSampledBytes ? options.level : best_level(parts, bytes, options, of_fast, plain_plan());
     if (slow.level > 1) ways.add(slow, plain_plan());
   }
   return ways;
