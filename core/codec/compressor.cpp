@@ -7,7 +7,8 @@
 #include <new>
 
 #include <lz4.h>
-#define ZSTD_STATIC_LINKING_ONLY  // one parameter: whether literals get codes at negative levels
+// Whether literals get codes at negative levels, and what a context will take.
+#define ZSTD_STATIC_LINKING_ONLY
 #include <zstd.h>
 #include <zstd_errors.h>
 
@@ -120,6 +121,10 @@ std::size_t compress(Compressor compressor, Bytes in, MutableBytes out, int leve
   }
   std::memcpy(out.data(), in.data(), in.size());
   return in.size();
+}
+
+std::size_t zstd_context_bytes(int level, std::size_t bytes) {
+  return ZSTD_estimateCCtxSize_usingCParams(ZSTD_getCParams(level, bytes, 0));
 }
 
 std::size_t compress_zstd(Search search, Bytes in, MutableBytes out) {

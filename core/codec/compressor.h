@@ -19,6 +19,9 @@ std::size_t compress_bound(Compressor compressor, std::size_t bytes);
 // `checksum` adds zstd's own content checksum.
 std::size_t compress(Compressor compressor, Bytes in, MutableBytes out, int level, bool checksum = false);
 
+// Bytes of the context that a thread keeps for compress() with zstd, once it had contents of `bytes`.
+std::size_t zstd_context_bytes(int level, std::size_t bytes);
+
 // How zstd's fastest level looks for what came before.
 enum class Search : std::uint8_t {
   Level1,    // as level 1 does

@@ -16,7 +16,7 @@ constexpr std::size_t kWarmBytes = std::size_t{2} << 20;  // at once: a large pa
 }  // namespace
 
 MemoryPlan MemoryPlan::make(const Tiling& tiling, const TileCodec& codec, std::uint64_t memory_bytes,
-                            unsigned threads) {
+                            unsigned threads, std::uint64_t elsewhere) {
   using U64 = std::uint64_t;
   const U64 slabs_of_layer = tiling.layer_slabs();
   const U64 slab = tiling.layer_tiles() * tiling.plane_stride();
@@ -35,12 +35,14 @@ MemoryPlan MemoryPlan::make(const Tiling& tiling, const TileCodec& codec, std::u
   const U64 fewest = slabs_of_layer + 1;
   if (memory_bytes == 0) return with(std::max(fewest, slabs_of_layer + (slabs_of_layer + 3) / 4));
   const MemoryPlan least = with(fewest);
-  if (memory_bytes < least.bytes()) {
+  if (memory_bytes < least.bytes() + elsewhere) {
     fail(ErrorCode::InvalidArgument, "memory_bytes is %llu, this array needs at least %llu",
-         static_cast<unsigned long long>(memory_bytes), static_cast<unsigned long long>(least.bytes()));
+         static_cast<unsigned long long>(memory_bytes),
+         static_cast<unsigned long long>(least.bytes() + elsewhere));
   }
-  U64 slabs = fewest + (memory_bytes - least.bytes()) / slab;
-  while (with(slabs).bytes() > memory_bytes) --slabs;
+  const U64 most = memory_bytes - elsewhere;
+  U64 slabs = fewest + (most - least.bytes()) / slab;
+  while (with(slabs).bytes() > most) --slabs;
   return with(slabs);
 }
 

@@ -23,10 +23,10 @@ struct MemoryPlan {
 
   std::uint64_t bytes() const noexcept { return plane_bytes + other_bytes; }
 
-  // `memory_bytes` 0: planes of 1.25 layers, and of at least a layer and a slab. Throws InvalidArgument that
-  // says how much is needed where it is less than that.
+  // `memory_bytes` 0: planes of 1.25 layers, and of at least a layer and a slab. `elsewhere` of it are no
+  // part of this plan. Throws InvalidArgument that says how much is needed where it is less than that.
   static MemoryPlan make(const Tiling& tiling, const TileCodec& codec, std::uint64_t memory_bytes,
-                         unsigned threads);
+                         unsigned threads, std::uint64_t elsewhere = 0);
 };
 
 class Planes {

@@ -146,7 +146,10 @@ void TileCodec::decode(Bytes stored, MutableBytes out, bool is_alone) const {
 
 std::uint64_t TileCodec::scratch_bytes() const noexcept {
   if (coding_.packing == Packing::Raw) return 0;
-  if (coding_.packing == Packing::Zstd) return tile_bytes_ + compress_bound(Compressor::Zstd, tile_bytes_);
+  if (coding_.packing == Packing::Zstd) {
+    const std::size_t context = coding_.level > 1 ? zstd_context_bytes(coding_.level, tile_bytes_) : 0;
+    return tile_bytes_ + compress_bound(Compressor::Zstd, tile_bytes_) + context;
+  }
   const blosc::Options options = blosc_options();
   return blosc::encode_bound(tile_bytes_, options) + blosc::scratch_bytes(tile_bytes_, options);
 }

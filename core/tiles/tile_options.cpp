@@ -92,7 +92,7 @@ std::uint64_t bytes_needed(const TileOptions& options, unsigned threads) {
   const Tiling tiling = Tiling::make(options.dimensions, options.dtype.item_bytes());
   const TileCodec codec = TileCodec::named(options.codec, tiling.item_bytes(), tiling.tile_bytes());
   static_cast<void>(metadata_of(options, tiling, codec, 0));  // refuses what zarr cannot say
-  return MemoryPlan::make(tiling, codec, options.memory_bytes, threads).bytes();
+  return MemoryPlan::make(tiling, codec, options.memory_bytes, threads, options.memory_elsewhere).bytes();
 }
 
 }  // namespace cdd::tiles

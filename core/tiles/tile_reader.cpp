@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "core/base/error.h"
 #include "core/base/of_thread.h"
@@ -49,6 +51,18 @@ void fill_items(Bytes item, MutableBytes out) noexcept {
     std::memcpy(out.data() + done, out.data(), more);
     done += more;
   }
+}
+
+// A large index at the start of a shard that grows is written over while it is read. Only what stays wrong is
+// damaged.
+template <class Read>
+bool is_read_soon(Read&& is_read) {
+  constexpr int kTries = 5;
+  for (int i = 0; i < kTries; ++i) {
+    if (is_read()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1 << i));
+  }
+  return is_read();
 }
 
 }  // namespace
@@ -181,10 +195,14 @@ std::shared_ptr<const TileReader::View::Shard> TileReader::View::open_shard(U64 
             name.c_str(), n(size), n(index_bytes));
   }
   std::vector<std::byte> bytes(static_cast<std::size_t>(index_bytes));
-  const std::size_t got = shard->file->read_at(metadata_.index_at_end ? size - index_bytes : 0, bytes);
   const std::size_t entries = static_cast<std::size_t>(16 * shard_tiles_);
-  if (got != bytes.size() || (metadata_.index_has_check && load<std::uint32_t>(bytes.data() + entries) !=
-                                                               simd::crc32c(bytes.data(), entries))) {
+  const auto is_read = [&] {
+    const std::size_t got = shard->file->read_at(metadata_.index_at_end ? size - index_bytes : 0, bytes);
+    return got == bytes.size() &&
+           (!metadata_.index_has_check ||
+            load<std::uint32_t>(bytes.data() + entries) == simd::crc32c(bytes.data(), entries));
+  };
+  if (!is_read_soon(is_read)) {
     fail_at({Place::Kind::Index, number}, ErrorCode::Checksum, "%s: the check of its index does not hold",
             name.c_str());
   }

@@ -30,9 +30,10 @@ TileWriter::TileWriter(std::unique_ptr<ArrayFiles> files, const TileOptions& opt
       tiling_(Tiling::make(options.dimensions, options.dtype.item_bytes())),
       codec_(TileCodec::named(options.codec, tiling_.item_bytes(), tiling_.tile_bytes())),
       fill_(fill_plane(tiling_, options.fill)),
-      planes_(MemoryPlan::make(tiling_, codec_, options.memory_bytes, threads()).planes,
-              static_cast<std::size_t>(tiling_.plane_stride()),
-              static_cast<std::size_t>(tiling_.layer_tiles() * tiling_.layer_slabs())),
+      planes_(
+          MemoryPlan::make(tiling_, codec_, options.memory_bytes, threads(), options.memory_elsewhere).planes,
+          static_cast<std::size_t>(tiling_.plane_stride()),
+          static_cast<std::size_t>(tiling_.layer_tiles() * tiling_.layer_slabs())),
       shards_(*files_, tiling_, options.index_at_end, codec_.coding().has_check),
       journal_(std::move(journal)),
       encoder_(std::make_unique<CpuEncoder>(codec_)),
@@ -40,7 +41,8 @@ TileWriter::TileWriter(std::unique_ptr<ArrayFiles> files, const TileOptions& opt
       commit_job_(*this),
       warm_job_(*this),
       bound_(options.dimensions[0].size) {
-  const MemoryPlan plan = MemoryPlan::make(tiling_, codec_, options.memory_bytes, threads());
+  const MemoryPlan plan =
+      MemoryPlan::make(tiling_, codec_, options.memory_bytes, threads(), options.memory_elsewhere);
   layers_.reserve(plan.layers);
   for (std::size_t i = 0; i < plan.layers; ++i) layers_.emplace_back(tiling_, planes_, fill_.data());
 }

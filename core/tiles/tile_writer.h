@@ -46,7 +46,8 @@ struct TileOptions {
   TileCodecOptions codec;
   bool index_at_end = false;
   Durability durability = Durability::Batch;
-  std::uint64_t memory_bytes = 0;  // 0: planes of 1.25 layers
+  std::uint64_t memory_bytes = 0;      // 0: planes of 1.25 layers
+  std::uint64_t memory_elsewhere = 0;  // of memory_bytes, what others take
   Json attributes = Json::object();
   bool allows_extensions = false;  // data types that are no part of zarr's own specification
 };

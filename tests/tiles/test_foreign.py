@@ -163,6 +163,28 @@ def test_fill_values_and_tiles_that_are_not_stored(
         assert r.stored().absent_tiles == 11
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "bfloat16", "complex64", "complex128"])
+@pytest.mark.parametrize("number", [-0.0, 0.0, 1e16, 2.0**63, float("inf"), float("nan")])
+def test_fill_values_have_their_sign_and_their_size(
+    tmp_path: Path, readers: Readers, dtype: str, number: float
+) -> None:
+    named = np.dtype(dtype) if dtype != "bfloat16" else pytest.importorskip("ml_dtypes").bfloat16
+    with np.errstate(over="ignore"):
+        fill = np.array(complex(1, number) if dtype.startswith("complex") else number).astype(named)[()]
+    frames, path = np.full((4, 8), fill, named), tmp_path / "a.zarr"
+    options: dict[str, Any] = {"fill_value": fill, "tile_shape": (2, 8), "extensions": dtype == "bfloat16"}
+    with tiles.open(path, "w", shape=(None, 8), dtype=named, **options) as w:
+        w.append(frames[:2])
+    with tiles.open(path, "a") as w:
+        assert w.fill_item.tobytes() == fill.tobytes()
+        w.append(frames[2:])
+    with tiles.open(path) as r:
+        assert r.stored().tiles == 0
+    for name, read in readers.items():
+        if dtype != "bfloat16" or name in ("cdd", "tensorstore"):
+            assert np.asarray(read(path)).tobytes() == frames.tobytes(), name
+
+
 def test_others_see_it_grow(tmp_path: Path, foreign: Readers) -> None:
     frames = camera(26, 40, 48)
     path = tmp_path / "a.zarr"

@@ -47,6 +47,48 @@ print(json.dumps([foretold, least, most, n]))
 """
 
 
+# One thread encodes, so that it is known how many did; smooth, so that the slow levels pack it.
+ENCODE = """
+import sys
+from pathlib import Path
+import numpy as np
+import cdd
+
+cdd.set_threads(1)
+options = dict(shape=(None, 512, 512), dtype="uint16", tile_shape=(8, 256, 256))
+options |= dict(codec=sys.argv[2], zstd_level=int(sys.argv[3]))
+t, y, x = np.mgrid[:8, :512, :512]
+frames = (1000 * np.sin(x / 60 + t) * np.cos(y / 45) + (x * y * 7919 % 5) + 2000).astype(np.uint16)
+del t, y, x
+anonymous = lambda: next(
+    int(line.split()[1]) << 10
+    for line in Path("/proc/self/status").read_text().splitlines()
+    if line.startswith("RssAnon")
+)
+before = anonymous()
+with cdd.tiles.open(sys.argv[1], "w", **options) as w:
+    for _ in range(5):
+        w.append(frames)
+        w.flush()
+    print(cdd.tiles.bytes_needed(**options), anonymous() - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="takes Linux's account of a process")
+@pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""), reason="a sanitizer keeps memory of its own")
+@pytest.mark.parametrize(
+    "codec,level", [("zstd", 3), ("zstd", 9), ("zstd", 19), ("blosc-zstd", 9), ("blosc-zstd", 22)]
+)
+def test_what_slow_levels_keep_is_foretold(tmp_path: Path, codec: str, level: int) -> None:
+    command = [sys.executable, "-P", "-c", ENCODE, str(tmp_path / "a"), codec, str(level)]
+    one_thread = os.environ | {"CDD_ASYNC_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=one_thread)
+    assert done.returncode == 0, done.stderr
+    foretold, used = map(int, done.stdout.split())
+    assert used <= 1.02 * foretold + (2 << 20)
+    assert used >= 0.7 * foretold
+
+
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="takes Linux's account of a process")
 @pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""), reason="a sanitizer keeps memory of its own")
 @pytest.mark.parametrize("scales", [1, 3])

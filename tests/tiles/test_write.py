@@ -308,6 +308,29 @@ def test_memory_is_as_predicted(tmp_path: Path) -> None:
     assert tiles.bytes_needed(**options, memory_bytes=least) == least  # type: ignore[arg-type]
 
 
+def test_a_bound_of_memory_is_one_of_all_scales(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"shape": (None, 512, 512), "dtype": "u2", "tile_shape": (8, 128, 128)}
+    options |= {"scales": 3, "dimension_names": "tyx"}
+    path = tmp_path / "a.zarr"
+    with pytest.raises(ValueError, match="needs at least") as caught:
+        tiles.bytes_needed(**options, memory_bytes=1 << 20)
+    least = int(str(caught.value).split()[-1])
+    assert tiles.bytes_needed(**options, memory_bytes=least) == least
+    with pytest.raises(ValueError, match=f"needs at least {least}"):
+        tiles.open(path, "w", **options, memory_bytes=least - 1)
+    frame = 512 * 512 * 2
+    for bound in (least + 1, least + frame // 2, least + 3 * frame):
+        assert bound - 1.1 * frame < tiles.bytes_needed(**options, memory_bytes=bound) <= bound
+    planes = []
+    for bound in (least, least + 3 * frame + (64 << 10)):
+        tiles.open(path, "w", **options, memory_bytes=bound).close()
+        with tiles.open(path, "a", memory_bytes=bound) as w:
+            planes.append(w.progress().planes)
+    assert planes == [9 * 16, 12 * 16]  # a layer and a frame, and three frames more
+    with pytest.raises(ValueError, match=f"needs at least {least}"):
+        tiles.open(path, "a", memory_bytes=least - 1)
+
+
 def test_a_full_disk_is_said_and_nothing_is_lost(tmp_path: Path) -> None:
     frames = camera(12, 40, 50)
     path = tmp_path / "a.zarr"

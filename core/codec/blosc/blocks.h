@@ -30,6 +30,10 @@ struct Blocks {
   }
 };
 
+// Levels of zstd above 1: those that blosc's have, and one before them. One that takes longer is not always
+// smaller.
+inline constexpr int kSlowLevels[] = {2, 3, 5, 7, 9, 11, 13, 15, 22};
+
 // Above level 1 of zstd.
 inline bool is_slow(const Options& options) {
   return options.compressor == Compressor::Zstd && options.level > 1;

@@ -61,6 +61,18 @@ std::size_t longest_block(std::size_t bytes, const Options& options) {
                    cut(bytes, options, Layout::Plain).block});
 }
 
+// One context has all levels in turn, and stays as large as any of them needs. It grows from samples to
+// blocks, and the system does not get back what it had for samples.
+std::size_t slow_context_bytes(std::size_t block, const Options& options) {
+  std::size_t of_block = 0, of_sample = 0;
+  for (const int level : kSlowLevels) {
+    if (level > options.level) break;
+    of_block = std::max(of_block, zstd_context_bytes(level, block));
+    of_sample = std::max(of_sample, zstd_context_bytes(level, kSampledBytes));
+  }
+  return block > kSampledBytes ? of_block + of_sample : of_block;
+}
+
 }  // namespace
 
 std::size_t encode_bound(std::size_t bytes, const Options& options) {
@@ -72,7 +84,8 @@ std::size_t encode_bound(std::size_t bytes, const Options& options) {
 
 std::size_t scratch_bytes(std::size_t bytes, const Options& options) {
   const std::size_t block = longest_block(bytes, options), tried = std::min(block, kSampledBytes);
-  return (options.shuffle == BloscShuffle::Bit ? 2 : 1) * block +
+  return (is_slow(options) ? slow_context_bytes(block, options) : 0) +
+         (options.shuffle == BloscShuffle::Bit ? 2 : 1) * block +
          (options.compressor == Compressor::Zstd ? tried + stream_bound(tried, options) : 0) +
          plan_scratch_bytes(std::min(block, std::size_t{64 << 10})) +
          run_scratch_bytes(std::min(block, kMostLiterals));

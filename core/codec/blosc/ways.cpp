@@ -16,10 +16,6 @@ constexpr std::size_t kLeastLongBytes = 1 << 20;  // and one for longer streams
 // LZ4 remembers twice as many places of streams that are shorter.
 constexpr std::size_t kManyPlacesBytes = (64 << 10) + 11;
 
-// Levels of zstd above 1: those that blosc's have, and one before them. One that takes longer is not always
-// smaller.
-constexpr int kSlowLevels[] = {2, 3, 5, 7, 9, 11, 13, 15, 22};
-
 // Bytes of one of these blocks, shuffled.
 Bytes block_at(std::span<const Bytes> parts, const Blocks& blocks, std::size_t i, const Options& options) {
   PartReader reader(parts);

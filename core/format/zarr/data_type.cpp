@@ -179,7 +179,8 @@ Json float_json(std::uint64_t bits, Kind kind, std::size_t item_bytes) {
   const auto end = kind == Kind::Float64
                        ? std::to_chars(text, text + sizeof text, value).ptr
                        : std::to_chars(text, text + sizeof text, static_cast<float>(value)).ptr;
-  return Json::number_text(std::string(text, end));
+  // As an integer, which readers take "-0" for, zero has no sign.
+  return Json::number_text(value == 0 && std::signbit(value) ? "-0.0" : std::string(text, end));
 }
 
 std::uint64_t bits_at(const std::byte* p, std::size_t n) noexcept {

@@ -1,8 +1,10 @@
 #include "core/tiles/pyramid/pyramid.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
+#include "core/threads/for_each.h"
 #include "core/tiles/tile_reader.h"
 
 namespace cdd::tiles {
@@ -39,6 +41,43 @@ Reducer make_reducer(const PyramidOptions& options, const TileOptions& scale) {
   return {scale.dtype, options.reduce, std::move(frame), halves, options.halves[0] ? 2u : 1u};
 }
 
+std::vector<TileOptions> scales_of(const PyramidOptions& options) {
+  std::vector<TileOptions> scales;
+  for (unsigned k = 0; k < options.scales; ++k) scales.push_back(options_of_scale(options, k));
+  return scales;
+}
+
+// What smaller scales take beside the first, with the frames between them.
+U64 bytes_of_smaller(const PyramidOptions& options, std::span<const TileOptions> scales, unsigned threads) {
+  if (scales.size() == 1) return 0;
+  // Scales have threads of their own in the background that encode, too. Smaller ones are seldom at it
+  // together.
+  constexpr unsigned kMoreThreads = 2;
+  TileOptions first = scales[0];
+  first.memory_bytes = 0;
+  U64 bytes = bytes_needed(first, threads + kMoreThreads) - bytes_needed(first, threads);
+  bytes += Tiling::make(first.dimensions, first.dtype.item_bytes()).frame_bytes();
+  for (std::size_t k = 1; k < scales.size(); ++k) {
+    // Threads keep what the largest needs, which is the first scale's.
+    bytes += bytes_needed(scales[k], 0);
+    bytes += make_reducer(options, scales[k - 1]).bytes();
+  }
+  return bytes;
+}
+
+// Those of arrays that are there, to be gone on with.
+std::vector<TileOptions> stored_scales(const TilePyramid::FilesOf& files, const PyramidOptions& options,
+                                       U64 bound) {
+  std::vector<TileOptions> scales;
+  TileOptions given = options.first;
+  given.memory_bytes = 0;
+  for (unsigned k = 0; k < options.scales; ++k) {
+    const U64 of_scale = !options.halves.empty() && options.halves[0] ? size_of_scale(bound, k) : bound;
+    scales.push_back(options_of(*TileReader(files(k)).metadata(), given, of_scale));
+  }
+  return scales;
+}
+
 // Work for several scales, whatever becomes of one; the first error counts.
 class Attempts {
  public:
@@ -65,7 +104,7 @@ class Attempts {
 TileOptions options_of_scale(const PyramidOptions& options, unsigned k) {
   TileOptions scale = options.first;
   if (k == 0) return scale;
-  scale.memory_bytes = 0;
+  scale.memory_bytes = scale.memory_elsewhere = 0;
   scale.attributes = Json::object();
   for (std::size_t d = 0; d < scale.dimensions.size(); ++d) {
     Dimension& dimension = scale.dimensions[d];
@@ -79,21 +118,10 @@ TileOptions options_of_scale(const PyramidOptions& options, unsigned k) {
 
 U64 bytes_needed(const PyramidOptions& options, unsigned threads) {
   check_options(options, options.first.dimensions.size());
-  U64 bytes = bytes_needed(options.first, threads);
-  if (options.scales == 1) return bytes;
-  // Scales have threads of their own in the background that encode, too. Smaller ones are seldom at it
-  // together.
-  constexpr unsigned kMoreThreads = 2;
-  TileOptions first = options.first;
-  first.memory_bytes = 0;
-  bytes += bytes_needed(first, threads + kMoreThreads) - bytes_needed(first, threads);
-  bytes += Tiling::make(options.first.dimensions, options.first.dtype.item_bytes()).frame_bytes();
-  for (unsigned k = 1; k < options.scales; ++k) {
-    // Threads keep what the largest needs, which is the first scale's.
-    bytes += bytes_needed(options_of_scale(options, k), 0);
-    bytes += make_reducer(options, options_of_scale(options, k - 1)).bytes();
-  }
-  return bytes;
+  std::vector<TileOptions> scales = scales_of(options);
+  const U64 more = bytes_of_smaller(options, scales, threads);
+  scales[0].memory_elsewhere = more;
+  return bytes_needed(scales[0], threads) + more;
 }
 
 void TilePyramid::make_reducers(const PyramidOptions& options) {
@@ -108,8 +136,10 @@ void TilePyramid::make_reducers(const PyramidOptions& options) {
 std::unique_ptr<TilePyramid> TilePyramid::create(const FilesOf& files, const PyramidOptions& options) {
   check_options(options, options.first.dimensions.size());
   std::unique_ptr<TilePyramid> pyramid(new TilePyramid);
+  std::vector<TileOptions> scales = scales_of(options);
+  scales[0].memory_elsewhere = bytes_of_smaller(options, scales, threads());
   for (unsigned k = 0; k < options.scales; ++k) {
-    pyramid->writers_.push_back(TileWriter::create(files(k), options_of_scale(options, k)));
+    pyramid->writers_.push_back(TileWriter::create(files(k), scales[k]));
   }
   pyramid->make_reducers(options);
   return pyramid;
@@ -119,7 +149,13 @@ std::unique_ptr<TilePyramid> TilePyramid::open(const FilesOf& files, const Pyram
                                                U64 bound) {
   if (options.scales == 0) fail(ErrorCode::InvalidArgument, "a pyramid has at least one scale");
   std::unique_ptr<TilePyramid> pyramid(new TilePyramid);
-  pyramid->writers_.push_back(TileWriter::open(files(0), options.first, bound));
+  TileOptions first = options.first;
+  if (first.memory_bytes != 0 && options.scales > 1) {
+    const std::vector<TileOptions> scales = stored_scales(files, options, bound);
+    check_options(options, scales[0].dimensions.size());
+    first.memory_elsewhere = bytes_of_smaller(options, scales, threads());
+  }
+  pyramid->writers_.push_back(TileWriter::open(files(0), first, bound));
   check_options(options, pyramid->writers_[0]->tiling().rank());
   for (unsigned k = 1; k < options.scales; ++k) {
     const unsigned factor = options.halves[0] ? 2 : 1;
