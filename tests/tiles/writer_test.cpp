@@ -270,5 +270,65 @@ TEST(TileWriter, MetadataBeyond32DimensionsIsRefused) {
   }
 }
 
+// A file whose first reads of the index find it half written.
+class HalfWritten final : public tiles::ArrayFile {
+ public:
+  HalfWritten(std::unique_ptr<ArrayFile> file, unsigned times) : file_(std::move(file)), times_(times) {}
+
+  std::size_t read_at(std::uint64_t offset, MutableBytes out) const override {
+    const std::size_t got = file_->read_at(offset, out);
+    if (offset == 0 && reads_++ < times_) out[0] ^= std::byte{1};
+    return got;
+  }
+  void write_at(std::uint64_t, std::span<const Bytes>) override { ADD_FAILURE(); }
+  std::uint64_t size() const override { return file_->size(); }
+  void truncate(std::uint64_t) override { ADD_FAILURE(); }
+  void sync() override { ADD_FAILURE(); }
+
+ private:
+  const std::unique_ptr<ArrayFile> file_;
+  const unsigned times_;
+  mutable unsigned reads_ = 0;
+};
+
+class HalfWrittenFiles final : public tiles::ArrayFiles {
+ public:
+  HalfWrittenFiles(std::unique_ptr<ArrayFiles> files, unsigned times)
+      : files_(std::move(files)), times_(times) {}
+
+  std::unique_ptr<tiles::ArrayFile> open(const std::string& key, bool to_write) const override {
+    auto file = files_->open(key, to_write);
+    if (key == tiles::kMetadataKey || !file) return file;
+    return std::make_unique<HalfWritten>(std::move(file), times_);
+  }
+  void publish(const std::string&, Bytes) override { ADD_FAILURE(); }
+  std::unique_ptr<tiles::ArrayFile> lock(const std::string& key) override { return files_->lock(key); }
+  void replace(const std::string&, const std::string&) override { ADD_FAILURE(); }
+  void remove(const std::string&) override { ADD_FAILURE(); }
+  std::string name_of(const std::string& key) const override { return files_->name_of(key); }
+
+ private:
+  const std::unique_ptr<ArrayFiles> files_;
+  const unsigned times_;
+};
+
+TEST(TileReader, AnIndexThatIsBeingWrittenIsReadAgain) {
+  RecordedFiles files;
+  auto writer = TileWriter::create(files.files(), small());
+  for (std::uint64_t i = 0; i < 4; ++i) writer->append_frames(frame(i));
+  writer->close();
+  const std::vector<std::uint64_t> start{2, 0, 0}, size{1, kHeight, kWidth};
+  Buffer out(kFrameBytes);
+  TileReader(std::make_unique<HalfWrittenFiles>(files.files(), 3)).read(start, size, out);
+  EXPECT_EQ(out, frame(2));
+  const TileReader damaged(std::make_unique<HalfWrittenFiles>(files.files(), ~0u));
+  try {
+    damaged.read(start, size, out);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::Checksum);
+  }
+}
+
 }  // namespace
 }  // namespace cdd::test
