@@ -13,9 +13,24 @@ namespace {
 
 using zarr::BloscShuffle;
 
+// Items of 16 bytes as two of 8, whose planes have bytes of both halves in turn.
+void split_wide_items(Bytes items, std::byte* planes, std::size_t stride) {
+  constexpr std::size_t kItem = 16, kHalf = 8, kAtOnce = 512;
+  alignas(64) std::byte halves[kAtOnce * kItem];
+  for (std::size_t at = 0, n = items.size() / kItem; at < n; at += kAtOnce) {
+    const std::size_t count = std::min(kAtOnce, n - at);
+    simd::split_planes(items.data() + at * kItem, 2 * count, kHalf, halves, 2 * count);
+    for (std::size_t b = 0; b < kHalf; ++b) {
+      simd::split_planes(halves + b * 2 * count, count, 2, planes + b * stride + at, kHalf * stride);
+    }
+  }
+}
+
 void split_items(Bytes items, std::size_t item, std::byte* planes, std::size_t stride) {
   const std::size_t n = items.size() / item;
-  if (item <= 8 && std::has_single_bit(item)) {
+  if (item == 16) {
+    split_wide_items(items, planes, stride);
+  } else if (item <= 8 && std::has_single_bit(item)) {
     simd::split_planes(items.data(), n, item, planes, stride);
   } else {
     simd::reference::split_planes(items.data(), n, item, planes, stride);
