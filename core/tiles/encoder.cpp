@@ -43,9 +43,9 @@ bool Layer::parts_of(std::uint64_t tile, std::vector<Bytes>& parts) const {
 }
 
 void Layer::set_done(std::uint64_t tile) noexcept {
-  done_[tile] = 1;
+  done_[static_cast<std::size_t>(tile)] = 1;
   for (std::uint64_t s = 0; s < tiling_->layer_slabs(); ++s) {
-    std::byte*& plane = planes_[s * tiles() + tile];
+    std::byte*& plane = planes_[static_cast<std::size_t>(s * tiles() + tile)];
     if (plane != nullptr) pool_->give_back(std::exchange(plane, nullptr));
   }
 }

@@ -36,7 +36,7 @@ class Layer {
   bool parts_of(std::uint64_t tile, std::vector<Bytes>& parts) const;
 
   // Whether tile `tile` has been stored with all its frames, so that its planes are given back.
-  bool is_done(std::uint64_t tile) const noexcept { return done_[tile] != 0; }
+  bool is_done(std::uint64_t tile) const noexcept { return done_[static_cast<std::size_t>(tile)] != 0; }
   void set_done(std::uint64_t tile) noexcept;
 
  private:
