@@ -25,9 +25,10 @@ from cdd.dataset.protocol.state import (
     folder_of,
     hidden_tables,
     next_number,
+    path_of,
     superchunk_path,
 )
-from cdd.dataset.superchunk import NewSuperchunk, lock_damaged, new_superchunk, open_tail
+from cdd.dataset.superchunk import NewSuperchunk, lock_damaged, new_superchunk, open_tail, rows_there
 from cdd.dtypes import Array
 from cdd.store.writer import Writer
 
@@ -119,8 +120,12 @@ class Draft:
         """Who changes a table knows of all its rows."""
         self._unseen.pop(table, None)
 
-    def hold_names(self, table: str) -> None:
-        """hold() for who changes which columns there are, and no rows: columns may be damaged."""
+    def hold_dropped(self, table: str, name: str) -> None:
+        """hold() for who drops a column, and changes no rows: columns may be damaged. Where that one is, none
+        of the others loses rows for it that were flushed."""
+        texts = [hidden for hidden in hidden_tables(table, name) if hidden in self.state.tables]
+        own = {path_of(hidden, key) for hidden in texts for key in self.state.table(hidden).columns}
+        self.writer._spared = frozenset({path_of(table, name), *own})
         try:
             self.hold(table)
         except _cdd.FormatError:
@@ -128,7 +133,9 @@ class Draft:
             self.catch_up()
 
     def hold_whole(self, table: str) -> None:
-        """hold() for who mends columns: takes as many rows along as are in the tails that are whole."""
+        """hold() for who mends columns: takes as many rows along as are in the tails that are whole. No row
+        is cut off that readers are shown."""
+        self.writer._spared = None
         try:
             self.hold(table)
         except _cdd.FormatError:
@@ -143,16 +150,29 @@ class Draft:
                 self._take_along(hidden, self._lock_tails(hidden))
 
     def _take_along(self, table: str, tails: dict[str, Writer]) -> None:
-        """Rows that were flushed after the version, as many as the shortest of the tails that are whole."""
+        """Rows that were flushed after the version, as many as the shortest of the tails that are whole;
+        where none is, of those that can be read."""
         state = self.state.table(table)
         counts = [
             ex.sealed_rows(column.extents) + len(tails[name]) - int(column.extents[-1, ex.FIRST])
             for name, column in state.columns.items()
             if name in tails
         ]
+        if not counts:  # of a table of texts the one column may be the damaged one
+            counts = self._shown_rows(table)
         flushed = min((count for count in counts if count >= state.rows), default=state.rows)
         if flushed > state.rows:
             self.do(ops.Append(table, flushed))
+
+    def _shown_rows(self, table: str) -> list[int]:
+        """Rows of each column that readers are shown, of those that can be opened."""
+        state = self.state.table(table)
+        counts = []
+        for name, column in state.columns.items():
+            if ex.is_open(column.extents):
+                with suppress(_cdd.CddError):
+                    counts.append(rows_there(self.session, table, name, column, state.rows))
+        return counts
 
     def _lock_tails(self, table: str) -> dict[str, Writer]:
         """Keeps collectors away. Returns the tails that are sound, open; the others stay as they are."""
@@ -167,7 +187,8 @@ class Draft:
                     continue
                 path = superchunk_path(table, name, column, int(column.extents[-1, ex.NUMBER]))
                 try:
-                    found[name] = open_tail(directory, path, column.extents, rows, **column.options)
+                    spares = self.writer.spares(path_of(table, name))
+                    found[name] = open_tail(directory, path, column.extents, rows, spares, **column.options)
                     held[name] = found[name]
                 except _cdd.CddError:
                     lock = lock_damaged(directory, path)

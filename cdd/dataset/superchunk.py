@@ -95,17 +95,20 @@ class _TailWriter(Writer):
         super().__init__(target, "a", **options)
 
 
-def open_tail(directory: Directory, path: str, extents: Array, rows: int, **options: Any) -> Writer:
+def open_tail(
+    directory: Directory, path: str, extents: Array, rows: int, spares_shown: bool = False, **options: Any
+) -> Writer:
     """Opens the last superchunk of a column, which has these extents and rows in a version, to be appended
     to. Raises FormatError, and cuts nothing off, where it is missing, empty, another file or damaged, so that
-    fewer rows would be left than the version needs: repair() may keep rows behind the damage."""
+    fewer rows would be left than the version needs, or `spares_shown` than readers are shown: repair() may
+    keep rows behind the damage."""
     shown = f"{directory.name}/{path}"
     try:
         if directory.size(path) == 0:
             raise _cdd.TruncatedError(f"{shown} is empty")
         store = directory.store(path)
         core = _cdd.Reader(store, {"mmap": False})
-        file_id = core.id
+        file_id, shown_rows = core.id, core.rows
         core.close()
         wanted = ex.id_of(extents[-1])
         if bytes.fromhex(file_id) != wanted:
@@ -113,7 +116,7 @@ def open_tail(directory: Directory, path: str, extents: Array, rows: int, **opti
                 f"{shown} is another file than the dataset's: its id is {file_id}, not {wanted.hex()}"
             )
         needed = rows - ex.sealed_rows(extents) + int(extents[-1, ex.FIRST])
-        return _TailWriter(store, needed, **options)
+        return _TailWriter(store, max(needed, shown_rows) if spares_shown else needed, **options)
     except FileNotFoundError:
         raise _cdd.FormatError(f"{shown} is missing") from None
 

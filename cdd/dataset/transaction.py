@@ -179,7 +179,7 @@ class TableTransaction:
         """Takes a column away, a damaged one, too; older versions still have it. A table whose clock it was
         has none then."""
         draft, (table, column) = self._draft, self._find(name)
-        draft.hold_names(table)
+        draft.hold_dropped(table, column)
         draft.do(ops_of_names.DropColumn(table, column))
         draft.writer._table(table).forget_texts(column)
 

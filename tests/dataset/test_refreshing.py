@@ -1,7 +1,8 @@
 """What refresh() shows, by several threads and beside damaged files: never less than there is, and no row
-that was not flushed to all columns."""
+that was not flushed to all columns. Who mends takes nothing of it away that is whole."""
 
 import os
+import shutil
 import signal
 import threading
 import time
@@ -15,6 +16,7 @@ import cdd
 import cdd.dataset as datasets
 from cdd.dataset.column import Column
 from cdd.dataset.looking import Ends
+from tests.dataset.test_opening import hit_records
 
 
 def test_columns_that_were_not_opened_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,3 +239,76 @@ def test_flushed_rows_of_a_table_that_is_damaged_stay(tmp_path: Path) -> None:
         ds.refresh()
     assert (len(ds), ds.attrs["n"]) == (9, 1)
     assert np.array_equal(ds["x"][:], np.arange(9))
+
+
+def killed(path: Path) -> Path:
+    """A collector flushed rows 100 to 500 behind a version and was killed. Nothing proves that they were
+    written."""
+    live = path.with_name("live")
+    options = {name: {"chunk_rows": 10} for name in ("time", "x", "s")}
+    with datasets.open(live, "w", durability="none", columns=options) as w:
+        for start in range(0, 500, 10):
+            texts = [f"text {n:09}" for n in range(start, start + 10)]
+            w.append(time=np.arange(start, start + 10), x=np.arange(start, start + 10) ** 3, s=texts)
+            w.flush()
+            if start == 90:
+                w.commit()
+        shutil.copytree(live, path)
+    return path
+
+
+@pytest.mark.parametrize("fill", [{}, {"x": -1}])
+def test_repair_keeps_rows_that_were_flushed_behind_damage(tmp_path: Path, fill: dict[str, int]) -> None:
+    path = killed(tmp_path / "set")
+    file = path / "data/x/__1__.cdd"
+    data = hit_records(file, 20)
+    assert len(datasets.open(path)) == 500
+    report = datasets.repair(path, fill=fill)
+    assert [(lost.column, lost.start, lost.stop) for lost in report.lost] == [("x", 200, 210)]
+    assert file.read_bytes() == data
+    ds = datasets.open(path)
+    is_whole = np.arange(500) // 10 != 20
+    kept = np.ones(500, bool) if fill else is_whole
+    assert np.array_equal(ds["time"][:], np.arange(500)[kept])
+    assert np.array_equal(ds["x"][:], np.where(is_whole, np.arange(500) ** 3, -1)[kept])
+    assert list(ds["s"].text()) == [f"text {n:09}" for n in np.arange(500)[kept]]
+    assert ds.verify().ok
+
+
+@pytest.mark.parametrize("part", ["values/utf8", "ends/ends"])
+def test_repair_keeps_texts_that_were_flushed_behind_damage(tmp_path: Path, part: str) -> None:
+    path = killed(tmp_path / "set")
+    file = path / "data" / f"s.{part}" / "__1__.cdd"
+    data = hit_records(file, 20)
+    report = datasets.repair(path)
+    assert file.read_bytes() == data
+    assert not report.lost
+    lost = sum(one.stop - one.start for one in report.lost_texts)
+    assert 10 <= lost <= 11
+    texts = datasets.open(path)["s"].text()
+    assert sum(texts[n] == f"text {n:09}" for n in range(500)) == 500 - lost
+    assert datasets.open(path).verify().ok
+
+
+@pytest.mark.parametrize("name", ["x", "s", "s.values/utf8"])
+def test_a_dropped_column_takes_no_rows_of_others(tmp_path: Path, name: str) -> None:
+    path = killed(tmp_path / "set")
+    file = path / "data" / name / "__1__.cdd"
+    data = hit_records(file, 20)
+    with datasets.transaction(path) as t:
+        t.drop_column(name[0])
+    assert file.read_bytes() == data
+    ds = datasets.open(path)
+    assert np.array_equal(ds["time"][:], np.arange(500))
+    assert ds.verify().ok
+
+
+def test_a_collector_goes_on_before_rows_that_are_torn(tmp_path: Path) -> None:
+    path = killed(tmp_path / "set")
+    hit_records(path / "data/x/__1__.cdd", 20)
+    with datasets.open(path, "a") as w:
+        assert len(w) == 200
+        w.append(time=[900], x=[1], s=["new"])
+    ds = datasets.open(path)
+    assert ds["time"][:].tolist() == [*range(200), 900]
+    assert ds.verify().ok

@@ -84,11 +84,18 @@ class Collector(ABC):
         self._session = Session(directory, self._owner)
         self._state = State()
         self._members: dict[str, Member] = {}
+        self._spared: frozenset[str] | None = frozenset()  # columns: see spares(). None: all
         self._mutex = threading.RLock()
         self._closed = False
         self._process = os.getpid()
         self._committed_at = time.monotonic()
         _collectors.add(self)
+
+    def spares(self, column: str) -> bool:
+        """Whether a column's file at the end stays as it is, and counts as damaged, where a writer would cut
+        off rows that readers are shown. After a power cut such rows are torn, and a collector goes on before
+        them."""
+        return self._spared is None or column in self._spared
 
     def whose(self, table: str) -> str:
         """Who has the tails of a table that are taken, for an error."""

@@ -337,7 +337,8 @@ class TailTable:
                 number = int(column.extents[-1, ex.NUMBER])
                 path = superchunk_path(self.name, name, column, number)
                 options = {**column.options, "durability": self._of._options.durability}
-                writer = open_tail(directory, path, column.extents, table.rows, **options)
+                spares = self._of.spares(path_of(self.name, name))
+                writer = open_tail(directory, path, column.extents, table.rows, spares, **options)
                 opened[name] = Tail(
                     number, path, bytes.fromhex(writer.id), writer, ex.sealed_rows(column.extents)
                 )
