@@ -53,6 +53,7 @@ class Column(AwaitedColumn, ArrayRows):
         prefix = prefix_of(home.session.directory, folder_of(table, name, state))
         self._made = _cdd.Column(layout, prefix, home.files)
         self._waiting: tuple[ColumnState, int, int] | None = (state, 0, 0)  # until somebody reads
+        self._version = 0  # that is shown
         self._dtype = state.dtype
         self._row_shape = state.row_shape
         self._item = buffer_dtype(state.dtype)
@@ -80,14 +81,20 @@ class Column(AwaitedColumn, ArrayRows):
         if self._waiting is None:
             state.extents  # noqa: B018  read from their pages, before anything is held
 
-    def _set(self, state: ColumnState, rows: int, version: int) -> None:
+    def _set(self, state: ColumnState, rows: int, version: int, unless_older: bool = False) -> None:
         """Shows the extents of a version, and the first `rows` of their rows."""
         with _SETTING:
+            if unless_older and (version, rows) < (self._version, self._rows_set):
+                return
             if self._waiting is None:
                 self._give(state, rows, version)
             else:
                 self._waiting = (state, rows, version)
-        self._state = state
+            self._state, self._version = state, version
+
+    @property
+    def _rows_set(self) -> int:
+        return self._made.rows if self._waiting is None else self._waiting[1]
 
     def _is_like(self, state: ColumnState) -> bool:
         """Whether it may show another state: of the same rows' layout, in the same folder."""
@@ -209,10 +216,17 @@ class Column(AwaitedColumn, ArrayRows):
         dataset.refresh()
         if dataset._home is not self._home:  # nobody has the one that it was of
             found = dataset[self._full_name]
-            self._prepare(found._state)
-            self._set(found._state, len(found), dataset._state.number)
+            if self._is_like(found._state):
+                self._go_on_as(found)
             self._home = dataset._home
         return len(self) > before
+
+    def _go_on_as(self, other: "Column") -> None:
+        """Shows what another one does, where that is more: several threads may open datasets of their own."""
+        with _SETTING:
+            state, rows, version = other._state, other._rows_set, other._version
+        self._prepare(state)
+        self._set(state, rows, version, unless_older=True)
 
     def verify(self, *, progress: Progress | None = None) -> ColumnReport:
         """Reads every chunk of the superchunks that this version uses, with every check there is, and says

@@ -128,7 +128,7 @@ class Draft:
         self.writer._spared = frozenset({path_of(table, name), *own})
         try:
             self.hold(table)
-        except _cdd.FormatError:
+        except (_cdd.FormatError, _cdd.UnsupportedError):
             self._lock_tails(table)
             self.catch_up()
 

@@ -112,7 +112,7 @@ class Dataset(AwaitedDataset, Table):
                 if columns[name]:
                     looks_at_all = is_opening or name in self._damaged
                     rows[name] = ends.rows(name, rows[name], columns[name], looks_at_all)
-            except (_cdd.FormatError, OSError) as error:
+            except (_cdd.FormatError, _cdd.UnsupportedError, OSError) as error:
                 if is_opening and isinstance(error, OSError):
                     raise
                 bad[name] = error.with_traceback(None)  # that would keep the dataset

@@ -2,6 +2,7 @@
 search of cdd.repair()."""
 
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -89,6 +90,19 @@ def _write_kept(draft: Draft, table: str, name: str, salvage: "Salvage", kept: K
         draft.do(ops.Compact(table, name, begin, stop, before, extent, new.number + 1))
 
 
+def _rows(runs: list[tuple[int, int, int]]) -> int:
+    return sum(stop - start for start, stop, _ in runs)
+
+
+def _repair_copy(place: str, target: str) -> tuple[Any, ...]:
+    copy = Path(f"{target}-copy")
+    try:
+        shutil.copyfile(place, copy)
+        return _cdd.repair(str(copy), target, False, MAX_CHUNK_BYTES, None)
+    finally:
+        copy.unlink(missing_ok=True)
+
+
 class Salvage:
     """What can be read of a superchunk. `kept` are runs of its rows: first, end, and the row where they lie
     in what is read, which is the file itself or what the search found in it."""
@@ -112,8 +126,9 @@ class Salvage:
         file_id = ex.id_of(extents[extents[:, ex.NUMBER] == number][0])
         path, elsewhere = place_of(draft, table, name, column, number)
         try:
-            # What is no damage, such as a file that may not be read, is no reason to take rows for lost.
-            with suppress(_cdd.CddError, FileNotFoundError):
+            # What is no damage, such as a file that may not be read, or one of a newer format, is no reason to
+            # take rows for lost.
+            with suppress(_cdd.FormatError, _cdd.LimitError, FileNotFoundError):
                 place = directory.store(path) if elsewhere is None else elsewhere
                 self._look(place, file_id, directory, path)
         except BaseException:
@@ -122,11 +137,18 @@ class Salvage:
 
     def _look(self, place: Any, file_id: bytes, directory: Directory, path: str) -> None:
         core = self._opened(place, file_id)
-        is_short = core is None or core.rows < max(first + count for _, first, count in self._used)
-        if is_short and isinstance(place, str):
-            self._search(place, file_id, directory, path)
-        elif core is not None:
-            self._keep_good_chunks(core)
+        if core is not None:
+            tells_all = self._keep_good_chunks(core)
+            if tells_all and core.rows >= max(first + count for _, first, count in self._used):
+                return
+        if not isinstance(place, str):
+            return
+        shown, self.kept = self.kept, []
+        self._search(place, file_id, directory, path)
+        if core is not None and _rows(self.kept) < _rows(shown):
+            self.close()
+            self._opened(place, file_id)
+            self.kept = shown
 
     def found(self) -> tuple[Kept, Ranges]:
         """What is whole of the rows that the column has here, and rows of the table that are lost."""
@@ -147,7 +169,7 @@ class Salvage:
         return whole, lost
 
     def _opened(self, place: Any, file_id: bytes) -> _cdd.Reader | None:
-        with suppress(_cdd.CddError):
+        with suppress(_cdd.FormatError, _cdd.LimitError):
             core = _cdd.Reader(place, {"mmap": False})
             wanted = code_of(self._column.dtype), self._column.row_shape
             if bytes.fromhex(core.id) == file_id and core.layout in (None, wanted):
@@ -156,17 +178,18 @@ class Salvage:
             core.close()
         return None
 
-    def _keep_good_chunks(self, core: _cdd.Reader) -> None:
-        at = 0
+    def _keep_good_chunks(self, core: _cdd.Reader) -> bool:
+        """Returns whether the index tells where each chunk is, so that a search finds no more."""
+        at: int | None = 0  # None behind a chunk of which only its neighbours could tell, one that is bad, too
+        tells_all = True
         for bad in find_bad_chunks(core):
-            start = at if bad.start is None else bad.start
-            if start > at:
-                self.kept.append((at, start, at))
-            if bad.stop is None:
-                return
+            if at is not None and bad.start is not None and bad.start > at:
+                self.kept.append((at, bad.start, at))
             at = bad.stop
-        if core.rows > at:
+            tells_all &= bad.offset is not None
+        if at is not None and core.rows > at:
             self.kept.append((at, core.rows, at))
+        return tells_all
 
     def _search(self, place: str, file_id: bytes, directory: Directory, path: str) -> None:
         self.close()
@@ -175,7 +198,10 @@ class Salvage:
         folder = directory.store(path.rpartition("/")[0])
         self._temporary = Path(f"{folder}/.repair-{secrets.token_hex(8)}")
         target = str(self._temporary)
-        rows, _, _, lost, found_id = _cdd.repair(place, target, False, MAX_CHUNK_BYTES, None)
+        try:
+            rows, _, _, lost, found_id = _cdd.repair(place, target, False, MAX_CHUNK_BYTES, None)
+        except BlockingIOError:  # a tail that the draft holds, so nobody appends to it meanwhile
+            rows, _, _, lost, found_id = _repair_copy(place, target)
         self._core = _cdd.Reader(target, {"mmap": False})
         layout = code_of(self._column.dtype), self._column.row_shape
         if rows == 0 or self._core.layout != layout or bytes.fromhex(found_id) != file_id:

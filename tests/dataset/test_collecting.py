@@ -352,3 +352,35 @@ def test_a_last_file_that_is_missing_stays_missing(victim: str, left: bytes | No
         assert np.array_equal(ds["time"][:9], np.arange(9))
         assert ds.verify().ok
     assert file.read_bytes() == b"" if left is not None else not file.exists()
+
+
+@pytest.mark.parametrize("options", [{"superchunk_bytes": 1000}, {"commit_every": 100}])
+def test_a_full_disk_after_an_append_has_taken_its_rows(
+    place: datasets.Directory, monkeypatch: pytest.MonkeyPatch, options: dict[str, int]
+) -> None:
+    """They are in, so append says no more; what was to follow is the next call's first, which takes no row
+    before."""
+    random = np.random.default_rng(1).random(400)
+
+    def full(*given: object) -> None:
+        raise OSError(28, "no space")
+
+    with datasets.open(place, "w", order="strict", **options) as w:
+        w.append(time=np.arange(50), x=random[:50])
+        w.commit()
+        version = w.version.number
+        with monkeypatch.context() as patch:
+            patch.setattr(w._session, "commit", full)
+            w.append(time=np.arange(50, 350), x=random[50:350])
+            assert len(w) == 350
+            for _ in range(2):
+                with pytest.raises(OSError, match="no space"):
+                    w.append(time=np.arange(350, 400), x=random[350:])
+                assert len(w) == 350
+        with pytest.raises(datasets.OrderError):
+            w.append(time=np.arange(50, 350), x=random[50:350])
+        assert w.version.number == version + 1
+        w.append(time=np.arange(350, 400), x=random[350:])
+    ds = datasets.open(place)
+    assert np.array_equal(ds["time"][:], np.arange(400))
+    assert np.array_equal(ds["x"][:], random)

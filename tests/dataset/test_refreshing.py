@@ -312,3 +312,36 @@ def test_a_collector_goes_on_before_rows_that_are_torn(tmp_path: Path) -> None:
     ds = datasets.open(path)
     assert ds["time"][:].tolist() == [*range(200), 900]
     assert ds.verify().ok
+
+
+def test_threads_that_refresh_a_column_whose_dataset_nobody_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each opens a dataset of its own: what the slower one found is less."""
+    prepare, is_ready, goes_on = Column._prepare, threading.Event(), threading.Event()
+
+    def slow(self: Column, state: Any) -> None:
+        prepare(self, state)
+        if self is column and threading.current_thread() is thread:
+            is_ready.set()
+            assert goes_on.wait(60)
+
+    with datasets.open(tmp_path, "w", clock=None) as w:
+        w.append(x=np.arange(4))
+        w.commit()
+        column = datasets.open(tmp_path)["x"]
+        monkeypatch.setattr(Column, "_prepare", slow)
+        thread = threading.Thread(target=column.refresh)
+        thread.start()
+        assert is_ready.wait(60)
+        w.append(x=[4])
+        w.commit()
+        assert column.refresh()
+        goes_on.set()
+        thread.join()
+        assert np.array_equal(column[:], np.arange(5))
+        assert not column.refresh()
+        w.append(x=[5])
+        w.flush()
+        assert column.refresh()
+        assert np.array_equal(column[:], np.arange(6))

@@ -1,13 +1,14 @@
 """Appending to one table: what is given is looked at, texts become codes, files end where roll= says."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from cdd._cdd import FormatError
+from cdd._cdd import FormatError, UnsupportedError
 from cdd.dataset.awaited import AwaitedTableWriter
 from cdd.dataset.collecting.category import Categories
 from cdd.dataset.collecting.collector import Collector
@@ -85,8 +86,10 @@ class TableWriter(AwaitedTableWriter):
                 raise ValueError(
                     f"{self._name!r} cannot be the name of a table: texts are kept by such names"
                 )
-            state = self._need_table(given)
+            self._need_table(given)
             self.open()
+            self._keep_up()
+            state = self._of._state.table(self._name)
             check_rows(self._name, state, given)
             check_order(self._name, state, given, self._known.last)
             if rows == 0:
@@ -102,25 +105,26 @@ class TableWriter(AwaitedTableWriter):
                     self._of._ended_short(self._name)
             else:
                 self._tails.write(coded, rows)
-                self._roll_if_long(coded)
+                self._known.unseen_bytes += sum(array.nbytes for array in coded.values())
             if state.clock is not None:
                 self._known.last = given[state.clock][-1]
-            limit = self._of._options.commit_rows
-            if limit is not None and self._tails.uncommitted >= limit:
-                self._of.commit()
+            with suppress(OSError):  # the rows are in: the next call does it first, and raises what is wrong
+                self._keep_up()
 
-    def _roll_if_long(self, written: dict[str, Array]) -> None:
-        """As flush() does, for who does not flush: looks once in so many bytes of rows as a superchunk has
-        stored ones, of which there are hardly more."""
-        self._known.unseen_bytes += sum(array.nbytes for array in written.values())
-        if self._known.unseen_bytes < self._of._options.superchunk_bytes:
-            return
-        self._known.unseen_bytes = 0
-        if self._tails.is_due():
-            self._tails.roll()
+    def _keep_up(self) -> None:
+        """Ends tails that are long enough, as flush() does for who flushes, and makes the version that
+        commit_every= asks for. Looks at lengths once in so many bytes of rows as a superchunk has stored
+        ones, of which there are hardly more."""
+        options = self._of._options
+        if self._known.unseen_bytes >= options.superchunk_bytes:
+            if self._tails.is_due():
+                self._tails.roll()
+            self._known.unseen_bytes = 0
+        if options.commit_rows is not None and self._tails.uncommitted >= options.commit_rows:
+            self._of.commit()
 
-    def _need_table(self, given: dict[str, Array]) -> TableState:
-        """The table that is there, or a new one of these columns."""
+    def _need_table(self, given: dict[str, Array]) -> None:
+        """Makes the table of these columns where there is none."""
         of = self._of
         if self._tails.state is None:
             of._state = of._session.newest(of._state.number)
@@ -129,7 +133,6 @@ class TableWriter(AwaitedTableWriter):
                 self._create(new_table(of._options, self._name, given))
             except ConflictError:  # another collector was faster
                 of._state = of._session.newest(of._state.number)
-        return of._state.table(self._name)
 
     def _create(self, made: TableState) -> None:
         """Makes the table, and before it the hidden ones of its categories: what is there by their names is
@@ -192,10 +195,12 @@ class TableWriter(AwaitedTableWriter):
             state = self._of._state.table(self._name)
             if state.clock is not None and self._tails.rows > 0:
                 self._known.last = self._tails.read(state.clock, self._tails.rows - 1)[0]
-        except FormatError as error:
+        except (FormatError, UnsupportedError) as error:
             self._tails.let_go()
             for categories in self._known.categories.values():
                 categories.close()
+            if isinstance(error, UnsupportedError):
+                raise
             raise type(error)(
                 f"{error}; python -m cdd repair {self._of._directory.name} mends it, or a transaction drops "
                 "the column"
