@@ -126,8 +126,7 @@ class Salvage:
         file_id = ex.id_of(extents[extents[:, ex.NUMBER] == number][0])
         path, elsewhere = place_of(draft, table, name, column, number)
         try:
-            # What is no damage, such as a file that may not be read, or one of a newer format, is no reason to
-            # take rows for lost.
+            # A file that may not be read, or of a newer format, is no reason to take rows for lost.
             with suppress(_cdd.FormatError, _cdd.LimitError, FileNotFoundError):
                 place = directory.store(path) if elsewhere is None else elsewhere
                 self._look(place, file_id, directory, path)
@@ -144,7 +143,8 @@ class Salvage:
         if not isinstance(place, str):
             return
         shown, self.kept = self.kept, []
-        self._search(place, file_id, directory, path)
+        with suppress(_cdd.FormatError, _cdd.LimitError):
+            self._search(place, file_id, directory, path)
         if core is not None and _rows(self.kept) < _rows(shown):
             self.close()
             self._opened(place, file_id)
@@ -180,7 +180,7 @@ class Salvage:
 
     def _keep_good_chunks(self, core: _cdd.Reader) -> bool:
         """Returns whether the index tells where each chunk is, so that a search finds no more."""
-        at: int | None = 0  # None behind a chunk of which only its neighbours could tell, one that is bad, too
+        at: int | None = 0  # None behind chunks whose ends no slot tells: the next one is bad, too
         tells_all = True
         for bad in find_bad_chunks(core):
             if at is not None and bad.start is not None and bad.start > at:

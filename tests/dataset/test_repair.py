@@ -219,7 +219,7 @@ SLOTS = 22  # bytes of a block of the index before the first; each has 32
 @pytest.mark.parametrize("is_tail", [True, False])
 @pytest.mark.parametrize("is_chunk_lost", [True, False])
 def test_neighbouring_slots_of_an_index(tmp_path: Path, is_tail: bool, is_chunk_lost: bool) -> None:
-    """What is between bad chunks whose places nobody tells, and behind them, is whole: so are these chunks."""
+    """Chunks whose places no slot tells are searched for; those behind them are whole."""
     path = tmp_path / "set"
     with datasets.open(path, "w", columns={"x": {"chunk_rows": 8}}) as w:
         for start in range(0, 200, 8):
