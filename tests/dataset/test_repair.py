@@ -29,15 +29,19 @@ def rows_of(first: int, count: int) -> dict[str, np.ndarray]:
 WHOLE = rows_of(0, ROWS)
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    with datasets.open(tmp_path / "set", "w", superchunk_bytes=100_000) as w:
+def collected(path: Path) -> Path:
+    with datasets.open(path, "w", superchunk_bytes=100_000) as w:
         for at in range(0, ROWS - 2000, 2000):
             w.append({name: array[at : at + 2000] for name, array in WHOLE.items()})
             w.flush()
-    with datasets.open(tmp_path / "set", "a") as w:
+    with datasets.open(path, "a") as w:
         w.append({name: array[-2000:] for name, array in WHOLE.items()})
-    return tmp_path / "set"
+    return path
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return collected(tmp_path / "set")
 
 
 def superchunk(path: Path, column: str, number: int) -> Path:
@@ -211,87 +215,6 @@ def test_attached_files(tmp_path: Path) -> None:
     assert [(lost.start, lost.stop) for lost in report.lost] == [(start, stop)]
     assert far.read_bytes() == data
     assert (datasets.open(path, allow=[tmp_path / "far"])["y"][start:stop] == 0).all()
-
-
-SLOTS = 22  # bytes of a block of the index before the first; each has 32
-
-
-@pytest.mark.parametrize("is_tail", [True, False])
-@pytest.mark.parametrize("is_chunk_lost", [True, False])
-def test_neighbouring_slots_of_an_index(tmp_path: Path, is_tail: bool, is_chunk_lost: bool) -> None:
-    """Chunks whose places no slot tells are searched for; those behind them are whole."""
-    path = tmp_path / "set"
-    with datasets.open(path, "w", columns={"x": {"chunk_rows": 8}}) as w:
-        for start in range(0, 200, 8):
-            w.append(time=np.arange(start, start + 8), x=np.arange(start, start + 8) ** 3)
-            w.flush()
-    if not is_tail:
-        with datasets.transaction(path) as t:
-            t.trim(199)
-    file = superchunk(path, "x", 1)
-    lost = hit_chunk(file, 3) if is_chunk_lost else (0, 0)
-    data = bytearray(file.read_bytes())
-    slots = end_of_header(data) + SLOTS
-    data[slots + 2 * 32 : slots + 6 * 32] = bytes(4 * 32)
-    file.write_bytes(data)
-    rows = len(datasets.open(path))
-    report = datasets.repair(path)
-    assert [(one.start, one.stop) for one in report.lost] == [lost] * is_chunk_lost
-    kept = np.delete(np.arange(rows), slice(*lost))
-    ds = datasets.open(path)
-    assert np.array_equal(ds["x"][:], kept**3)
-    assert np.array_equal(ds["time"][:], kept)
-    assert {one.suffix for one in file.parent.iterdir()} == {".cdd"}
-
-
-def test_neighbouring_slots_in_memory() -> None:
-    """There is no search of files in memory: all whose place the index tells is kept."""
-    place = datasets.MemoryDirectory()
-    with datasets.open(place, "w", columns={"x": {"chunk_rows": 8}}) as w:
-        for start in range(0, 200, 8):
-            w.append(time=np.arange(start, start + 8), x=np.arange(start, start + 8) ** 3)
-            w.flush()
-    data = bytearray(place.read("data/x/__1__.cdd"))
-    slots = end_of_header(data) + SLOTS
-    data[slots + 2 * 32 : slots + 6 * 32] = bytes(4 * 32)
-    place.delete("data/x/__1__.cdd")
-    place.put_store("data/x/__1__.cdd", bytes(data))
-    report = datasets.repair(place)
-    assert [(one.start, one.stop) for one in report.lost] == [(16, 48)]
-    assert np.array_equal(datasets.open(place)["x"][:], np.delete(np.arange(200), slice(16, 48)) ** 3)
-
-
-@pytest.mark.parametrize("is_tail", [True, False])
-def test_a_file_of_a_newer_format_is_not_damaged(path: Path, is_tail: bool) -> None:
-    """Others are read, and it can be dropped; repair takes no rows of it for lost."""
-    file = superchunk(path, "x", tail(path, "x") if is_tail else 1)
-    data = bytearray(file.read_bytes())
-    data[4] ^= 2  # the version of the format
-    file.write_bytes(data)
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        ds = datasets.open(path)
-    assert [str(one.message).count("has format version 3") for one in told] == [1] * is_tail
-    assert np.array_equal(ds["book"][:], WHOLE["book"])
-    with pytest.raises(cdd.UnsupportedError, match="this library reads version 1"):
-        ds["x"][:]
-    version = ds.version.number
-    with pytest.raises(cdd.UnsupportedError, match="this library reads version 1"):
-        datasets.repair(path)
-    if is_tail:
-        with (
-            pytest.raises(cdd.UnsupportedError, match="this library reads version 1"),
-            datasets.open(path, "a") as w,
-        ):
-            w.append({name: array[-1:] for name, array in WHOLE.items()})
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        assert datasets.open(path).version.number == version
-    with datasets.transaction(path) as t:
-        t.drop_column("x")
-    ds = datasets.open(path)
-    assert np.array_equal(ds["book"][:], WHOLE["book"])
-    assert file.read_bytes() == data
 
 
 def test_in_memory_too() -> None:
