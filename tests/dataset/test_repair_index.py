@@ -1,4 +1,4 @@
-"""Repair of what the index of a file does not tell, and files that are of a newer format: no whole row goes."""
+"""Repair where an index does not tell all, and of files of a newer format: no whole row goes."""
 
 import warnings
 from pathlib import Path
