@@ -217,16 +217,6 @@ def test_attached_files(tmp_path: Path) -> None:
     assert (datasets.open(path, allow=[tmp_path / "far"])["y"][start:stop] == 0).all()
 
 
-def test_in_memory_too() -> None:
-    place = datasets.MemoryDirectory()
-    with datasets.open(place, "w") as w:
-        w.append(WHOLE)
-    place.delete("data/x/__1__.cdd")
-    report = datasets.repair(place, fill={"x": 1.0})
-    assert [(lost.start, lost.stop) for lost in report.lost] == [(0, ROWS)]
-    assert (datasets.open(place)["x"][:] == 1).all()
-
-
 def test_the_command_and_what_single_files_refuse(path: Path, tmp_path: Path) -> None:
     cdd.save(tmp_path / "t.cdd", WHOLE["time"])
     datasets.adopt(tmp_path / "adopted", time=tmp_path / "t.cdd")

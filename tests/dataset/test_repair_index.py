@@ -8,7 +8,7 @@ import pytest
 
 import cdd
 import cdd.dataset as datasets
-from tests.dataset.test_repair import WHOLE, collected, end_of_header, hit_chunk, superchunk, tail
+from tests.dataset.test_repair import ROWS, WHOLE, collected, end_of_header, hit_chunk, superchunk, tail
 
 SLOTS = 22  # bytes of a block of the index before the first; each has 32
 
@@ -39,6 +39,16 @@ def test_neighbouring_slots_of_an_index(tmp_path: Path, is_tail: bool, is_chunk_
     assert np.array_equal(ds["x"][:], kept**3)
     assert np.array_equal(ds["time"][:], kept)
     assert {one.suffix for one in file.parent.iterdir()} == {".cdd"}
+
+
+def test_in_memory_too() -> None:
+    place = datasets.MemoryDirectory()
+    with datasets.open(place, "w") as w:
+        w.append(WHOLE)
+    place.delete("data/x/__1__.cdd")
+    report = datasets.repair(place, fill={"x": 1.0})
+    assert [(lost.start, lost.stop) for lost in report.lost] == [(0, ROWS)]
+    assert (datasets.open(place)["x"][:] == 1).all()
 
 
 def test_neighbouring_slots_in_memory() -> None:
