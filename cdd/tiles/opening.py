@@ -1,7 +1,6 @@
 """The door: cdd.tiles.open, and how much memory a writer will take."""
 
 import os
-from pathlib import Path
 from typing import Any, Literal, Unpack, overload
 
 from cdd import _cdd
@@ -111,11 +110,7 @@ def _resumed(path: str, options: dict[str, Any]) -> TileWriter:
         if group.scales != [str(k) for k in range(len(group.scales))] or not group.halves:
             raise _cdd.UnsupportedError(f"{path}: only pyramids that cdd made are gone on with")
         out |= {"scales": len(group.scales), "halves": group.halves, "reduce": group.reduce}
-    writer = TileWriter(path, "a", out)
-    for folder in ("", "*/"):  # nobody else is writing metadata now
-        for left in Path(path).glob(f"{folder}.zarr.json.*.tmp"):
-            left.unlink(missing_ok=True)
-    return writer
+    return TileWriter(path, "a", out)
 
 
 def _codecs_of(coded: str) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cdd._cdd import FormatError
+from cdd.tiles.metadata import Metadata
 from cdd.tiles.pyramid import read_group
 
 _OWN = re.compile(r"zarr\.json|\.cdd-journal")
@@ -56,8 +57,24 @@ def _check_array(path: str, array: str) -> None:
 
 
 def _final(name: str) -> str:
-    found = _TEMPORARY.fullmatch(name)
-    return found[1] if found else name
+    while found := _TEMPORARY.fullmatch(name):  # what is about to be put there may be temporary itself
+        name = found[1]
+    return name
+
+
+def remove_unfinished(path: str, scales: list[Metadata]) -> None:
+    """Removes what a killed writer was about to put in place of metadata, and of shards of the rows that it
+    may have been in. The caller's writer has the array or pyramid, and puts nothing there now."""
+    for k, metadata in enumerate(scales):
+        array = Path(path, str(k)) if len(scales) > 1 else Path(path)
+        row = metadata.shape[0] // metadata.shard[0]
+        places = [Path(path), array, array / "c"]  # shards of one dimension stand in the last one
+        for folder in (array / "c" / str(row), array / "c" / str(max(row - 1, 0))):
+            places += [Path(inside) for inside, _, _ in os.walk(folder)]
+        for left in [file for place in places for file in place.glob(".*.tmp")]:
+            final = _final(left.name)
+            if final != left.name and (final.isdecimal() or _OWN.fullmatch(final)):
+                left.unlink(missing_ok=True)
 
 
 def _keys_of(array: str) -> tuple[re.Pattern[str], re.Pattern[str]]:

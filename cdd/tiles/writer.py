@@ -17,6 +17,7 @@ from cdd.arguments import shown
 from cdd.dtypes import Array, DType, array_of, buffer_dtype, dtype_of
 from cdd.tiles.awaited import AwaitedTileWriter
 from cdd.tiles.metadata import Metadata
+from cdd.tiles.replacing import remove_unfinished
 
 
 class Progress(NamedTuple):
@@ -54,7 +55,10 @@ class TileWriter(AwaitedTileWriter):
     def __init__(self, path: str | os.PathLike[str], mode: str, options: dict[str, Any]) -> None:
         self._path = os.fspath(path)
         self._core = _cdd.TileWriter(self._path, mode, options)
-        metadata = Metadata(json.loads(self._core.metadata(0)))
+        scales = [Metadata(json.loads(self._core.metadata(k))) for k in range(self._core.scales)]
+        if mode == "a":
+            remove_unfinished(self._path, scales)
+        metadata = scales[0]
         self._metadata = metadata
         self._dtype: DType = dtype_of(metadata.dtype_code)
         _writers.add(self)

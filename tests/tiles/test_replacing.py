@@ -75,6 +75,7 @@ def test_what_a_killed_writer_was_about_to_put_there_is_no_strangers(tmp_path: P
         place.with_name(f".{place.name}.a5fb65de926d5302.tmp").write_bytes(b"half")
     for ending in ("growing", "copying"):
         shard.with_name(f".{shard.name}.{ending}").write_bytes(b"half")
+        shard.with_name(f"..{shard.name}.{ending}.a5fb65de926d5302.tmp").write_bytes(b"half")
     tiles.open(path, "w", **options).close()
     assert not list(path.rglob(".*.*"))
 

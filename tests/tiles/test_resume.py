@@ -16,7 +16,7 @@ import pytest
 
 import cdd
 from cdd import tiles
-from tests.tiles.conftest import Readers, camera
+from tests.tiles.conftest import Readers, camera, writer_options
 
 KILLS = int(os.environ.get("CDD_TILE_KILLS", "100"))
 FRAMES, HEIGHT, WIDTH = 400, 40, 48
@@ -235,11 +235,27 @@ def test_a_shape_to_go_on_with_is_the_arrays(tmp_path: Path) -> None:
             w.append(camera(1, 40, 50))
 
 
-def test_what_a_killed_writer_left_beside_the_metadata_goes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("frames", [2, 7, 8])
+@pytest.mark.parametrize("kind", ["start", "end", "pyramid", "line"])
+def test_what_a_killed_writer_was_about_to_put_there_goes(tmp_path: Path, kind: str, frames: int) -> None:
     path = tmp_path / "a.zarr"
-    with tiles.open(path, "w", shape=(None, 40, 50), dtype="uint16") as w:
-        w.append(camera(2, 40, 50))
-    left = path / ".zarr.json.0123456789abcdef.tmp"
-    left.write_text("{")
+    more: Any = {"shard_index": kind} if kind in ("start", "end") else {}
+    if kind == "pyramid":
+        more = {"scales": 2, "dimension_names": "tyx"}
+    made: Any = {"dtype": "u2", "shape": (None,), "tile_shape": (4,), "shard_shape": (8,)}
+    with tiles.open(path, "w", **(made if kind == "line" else writer_options(**more))) as w:
+        w.append(np.ones(frames, "u2") if kind == "line" else camera(frames, 40, 50))
+    temporary = "a5fb65de926d5302.tmp"
+    left = [path / f".zarr.json.{temporary}"]
+    for folder in (path / "0", path / "1") if kind == "pyramid" else (path,):
+        shard = sorted(p for p in folder.glob("c/**/*") if p.is_file())[-1]
+        names = (shard.name, f".{shard.name}.growing", f".{shard.name}.copying")
+        left += [folder / f".zarr.json.{temporary}"]
+        left += [shard.with_name(f".{name}.{temporary}") for name in names]
+    for file in left:
+        file.write_text("{")
+    mine = shard.with_name(".notes.tmp")
+    mine.write_text("dear")
     tiles.open(path, "a").close()
-    assert not left.exists()
+    assert [file for file in left if file.exists()] == []
+    assert mine.read_text() == "dear"
