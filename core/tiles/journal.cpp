@@ -33,6 +33,7 @@ void put_header(const JournalHeader& header, std::byte* at) {
   store<std::uint32_t>(at + 12, header.fingerprint);
   std::memcpy(at + 16, header.id.data(), header.id.size());
   store<std::uint64_t>(at + 32, header.bound);
+  store<std::uint64_t>(at + 40, header.frames);
   store<std::uint32_t>(at + 60, keyed_check(header.id, at, 60));
 }
 
@@ -62,6 +63,7 @@ std::optional<JournalContents> parse_journal(Bytes bytes) {
   }
   out.header.fingerprint = load<std::uint32_t>(at + 12);
   out.header.bound = load<std::uint64_t>(at + 32);
+  out.header.frames = load<std::uint64_t>(at + 40);
   const std::size_t n = (bytes.size() - kHeaderBytes) / kRecordBytes;
   for (std::size_t i = 0; i < n; ++i) {
     at = bytes.data() + kHeaderBytes + i * kRecordBytes;
@@ -89,8 +91,8 @@ Journal::Journal(ArrayFiles& files) : file_(files.lock(kJournalKey)) {
   bytes_.clear();
 }
 
-void Journal::begin(std::uint64_t bound, std::uint32_t fingerprint) {
-  header_ = {random_id(), bound, fingerprint};
+void Journal::begin(std::uint64_t bound, std::uint64_t frames, std::uint32_t fingerprint) {
+  header_ = {random_id(), bound, frames, fingerprint};
   bytes_.resize(kHeaderBytes);
   put_header(header_, bytes_.data());
   file_->truncate(0);
@@ -100,10 +102,12 @@ void Journal::begin(std::uint64_t bound, std::uint32_t fingerprint) {
   found_.reset();
 }
 
-void Journal::go_on(std::uint64_t bound) {
+void Journal::go_on(std::uint64_t bound, std::uint64_t frames) {
   header_ = found_->header;
-  if (header_.bound != bound) {
+  frames = std::min(frames, header_.frames);
+  if (header_.bound != bound || header_.frames != frames) {
     header_.bound = bound;
+    header_.frames = frames;
     bytes_.resize(kHeaderBytes);
     put_header(header_, bytes_.data());
     file_->write_at(0, Bytes(bytes_));

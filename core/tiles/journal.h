@@ -1,11 +1,11 @@
 // What a writer has stored since its last row of shards was finished: ".cdd-journal" beside zarr.json. A
 // writer that is killed leaves it, the next one takes up from there. It is also the writer's lock.
 //
-// Bytes: a header of 64 (magic, version, 16 random bytes, the bound of dimension 0, a fingerprint of the
-// array, a check), then records of 40: tile, offset, stored bytes, frames, CRC-32C of the stored bytes, check
-// of the record. Both checks enter the random bytes: records of another journal do not count. A record that
-// says kCheckpoint for its tile says that everything before it is durable, and in its offset how many frames
-// that are.
+// Bytes: a header of 64 (magic, version, 16 random bytes, the bound of dimension 0, how many frames an array
+// that was closed had, a fingerprint of the array, a check), then records of 40: tile, offset, stored bytes,
+// frames, CRC-32C of the stored bytes, check of the record. Both checks enter the random bytes: records of
+// another journal do not count. A record that says kCheckpoint for its tile says that everything before it is
+// durable, and in its offset how many frames that are.
 #pragma once
 
 #include <array>
@@ -32,7 +32,8 @@ struct JournalRecord {
 
 struct JournalHeader {
   std::array<std::byte, 16> id{};
-  std::uint64_t bound = 0;  // frames the array may have; 0: any number
+  std::uint64_t bound = 0;   // frames the array may have; 0: any number
+  std::uint64_t frames = 0;  // that were there, whole, when the journal was begun
   std::uint32_t fingerprint = 0;
 };
 
@@ -53,10 +54,10 @@ class Journal {
   // Something was there that is no journal: not one that was begun and cut off.
   bool is_damaged() const noexcept { return is_damaged_; }
 
-  // Begins anew, with fresh random bytes and no records; durable on return.
-  void begin(std::uint64_t bound, std::uint32_t fingerprint);
-  // Goes on behind the whole records that were found.
-  void go_on(std::uint64_t bound);
+  // Begins anew, with fresh random bytes and no records; durable on return. `frames` are there already.
+  void begin(std::uint64_t bound, std::uint64_t frames, std::uint32_t fingerprint);
+  // Goes on behind the whole records that were found, of which the first `frames` frames are kept.
+  void go_on(std::uint64_t bound, std::uint64_t frames);
   void append(std::span<const JournalRecord> records);
   // Forgets all records: their row of shards is finished.
   void clear();

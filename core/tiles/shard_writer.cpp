@@ -46,6 +46,7 @@ std::uint64_t ShardWriter::first_tile_offset() const noexcept {
 
 void ShardWriter::begin_row(std::uint64_t row) {
   row_ = row;
+  is_row_shown_ = false;
   for (Shard& shard : shards_) {
     shard.file.reset();
     shard.entries.clear();
@@ -76,7 +77,10 @@ ShardWriter::Shard& ShardWriter::opened(std::uint64_t number) {
   if (shard.is_shown) go_on_in_copy(number);
   if (shard.file) return shard;
   shard.entries.assign(static_cast<std::size_t>(tiling_.shard_tiles()), ShardEntry{});
-  const std::string key = tiling_.shard_key(row_, number);
+  // A file without an index, where readers count on fill values, is damage to them.
+  const bool is_copy = index_at_end_ && is_row_shown_;
+  std::string key = tiling_.shard_key(row_, number);
+  if (is_copy) key = copy_of(key);
   std::vector<std::byte> first;
   if (!index_at_end_) {
     first = index_of(shard);
@@ -85,6 +89,7 @@ ShardWriter::Shard& ShardWriter::opened(std::uint64_t number) {
   files_.publish(key, first);
   shard.file = files_.open(key, true);
   if (!shard.file) fail(ErrorCode::Closed, "%s has gone while it was written", files_.name_of(key).c_str());
+  shard.is_copy = is_copy;
   shard.end = first_tile_offset();
   return shard;
 }
@@ -114,9 +119,12 @@ void ShardWriter::go_on_in_copy(std::uint64_t number) {
   shard.is_copy = true;
 }
 
-void ShardWriter::show_copies() {
+void ShardWriter::show_finished() {
+  is_row_shown_ = true;
   for (std::uint64_t i = 0; i < shards_.size(); ++i) {
     Shard& shard = shards_[static_cast<std::size_t>(i)];
+    // From here on readers see it, whatever becomes of the rest.
+    if (!shard.is_copy) shard.is_shown = index_at_end_ && shard.file != nullptr;
     if (!shard.is_copy) continue;
     const std::string key = tiling_.shard_key(row_, i);
     // Whatever is promised of new frames: those that are there already stay durable.
@@ -130,6 +138,7 @@ void ShardWriter::show_copies() {
     }
     shard.file = files_.open(key, true);
     shard.is_copy = false;
+    shard.is_shown = true;
   }
 }
 
@@ -198,7 +207,7 @@ void ShardWriter::write_indexes(bool is_finished) {
     Shard& shard = shards_[static_cast<std::size_t>(i)];
     if (!shard.file || !shard.index_changed) continue;
     if (shard.is_shown) {
-      if (read_index(i) == shard.entries) continue;
+      if (read_index(*shard.file) == shard.entries) continue;
       go_on_in_copy(i);
     }
     shard.file->write_at(index_at_end_ ? shard.end.load() : 0, Bytes(index_of(shard)));
@@ -213,8 +222,9 @@ void ShardWriter::remove_if_there(const std::string& key) {
   if (files_.open(key, false)) files_.remove(key);
 }
 
-void ShardWriter::open_row(std::uint64_t row, bool has_journal) {
+void ShardWriter::open_row(std::uint64_t row, bool has_journal, bool is_shown) {
   begin_row(row);
+  is_row_shown_ = is_shown;
   for (std::uint64_t i = 0; i < shards_.size(); ++i) {
     Shard& shard = shards_[static_cast<std::size_t>(i)];
     const std::string key = tiling_.shard_key(row, i);
@@ -226,7 +236,7 @@ void ShardWriter::open_row(std::uint64_t row, bool has_journal) {
     shard.is_copy = shard.file != nullptr;
     if (!shard.file) shard.file = files_.open(key, true);
     if (!shard.file) continue;
-    shard.is_shown = index_at_end_ && !shard.is_copy && !read_index(i).empty();
+    shard.is_shown = index_at_end_ && !shard.is_copy && !read_index(*shard.file).empty();
     shard.entries.assign(static_cast<std::size_t>(tiling_.shard_tiles()), ShardEntry{});
     shard.end = std::max(shard.file->size(), first_tile_offset());
     shard.index_changed = shard.is_unsynced = true;
@@ -245,14 +255,23 @@ std::vector<std::byte> ShardWriter::read(std::uint64_t shard, std::uint64_t offs
   return out;
 }
 
-std::vector<ShardEntry> ShardWriter::read_index(std::uint64_t shard) const {
-  const std::uint64_t size = file_bytes(shard);
+std::vector<ShardEntry> ShardWriter::read_index(const ArrayFile& file) const {
+  const std::uint64_t size = file.size();
   if (size < index_bytes()) return {};
-  const std::vector<std::byte> bytes = read(shard, index_at_end_ ? size - index_bytes() : 0, index_bytes());
-  if (bytes.size() != index_bytes()) return {};
+  std::vector<std::byte> bytes(static_cast<std::size_t>(index_bytes()));
+  if (file.read_at(index_at_end_ ? size - index_bytes() : 0, bytes) != bytes.size()) return {};
   const std::size_t checked = bytes.size() - 4;
   if (load<std::uint32_t>(bytes.data() + checked) != simd::crc32c(bytes.data(), checked)) return {};
   return zarr::parse_shard_index(Bytes(bytes).first(checked));
+}
+
+ShardWriter::ShownIndex ShardWriter::shown_index(std::uint64_t number) const {
+  const Shard& shard = shards_[static_cast<std::size_t>(number)];
+  std::unique_ptr<ArrayFile> shown;
+  if (shard.is_copy) shown = files_.open(tiling_.shard_key(row_, number), false);
+  const ArrayFile* const file = shard.is_copy ? shown.get() : shard.file.get();
+  if (!file || file->size() == 0) return {};
+  return {true, read_index(*file)};
 }
 
 void ShardWriter::adopt(std::uint64_t layer, std::uint64_t tile, const ShardEntry& entry) {

@@ -40,8 +40,9 @@ class ShardWriter final : public TileSink {
   // Writes the indexes of shards that changed: where they stand at the end only if the row is finished, for
   // now or for good.
   void write_indexes(bool is_finished);
-  // After the sync that follows: gives shards that went on in copies their names.
-  void show_copies();
+  // After the sync that follows: gives shards that went on in copies their names. With the index at the end
+  // readers may look at all of them from now on, so that who goes on does it in copies.
+  void show_finished();
   // Lets go of the row's files.
   void leave_row() { begin_row(row_ + 1); }
 
@@ -49,12 +50,18 @@ class ShardWriter final : public TileSink {
   std::uint64_t row() const noexcept { return row_; }
 
   // For taking up a row that is there. Without a file there is no entry. Copies that another writer went on
-  // in count only where a journal names what is in them; else they are removed.
-  void open_row(std::uint64_t row, bool has_journal);
+  // in count only where a journal names what is in them; else they are removed. `is_shown`: readers see
+  // frames of this row.
+  void open_row(std::uint64_t row, bool has_journal, bool is_shown);
   std::uint64_t file_bytes(std::uint64_t shard) const;
   std::vector<std::byte> read(std::uint64_t shard, std::uint64_t offset, std::uint64_t bytes) const;
-  // The index as it stands in the file; empty where its check does not hold.
-  std::vector<zarr::ShardEntry> read_index(std::uint64_t shard) const;
+  // What readers find, which is not the copy that a shard goes on in; no entries where its check does not
+  // hold.
+  struct ShownIndex {
+    bool has_file = false;
+    std::vector<zarr::ShardEntry> entries;
+  };
+  ShownIndex shown_index(std::uint64_t shard) const;
   // Names a tile, without a record.
   void adopt(std::uint64_t layer, std::uint64_t tile, const zarr::ShardEntry& entry);
   zarr::ShardEntry entry(std::uint64_t layer, std::uint64_t tile);
@@ -66,13 +73,15 @@ class ShardWriter final : public TileSink {
     std::vector<zarr::ShardEntry> entries;
     std::atomic<std::uint64_t> end{0};
     std::atomic<bool> is_unsynced{false}, index_changed{false};
-    // With the index at the end: readers see the file as it is, so that it goes on in a copy; `file` is one.
+    // With the index at the end: readers see the file as it is, so that it goes on in a copy; `file` is one,
+    // of nothing where no shard was there.
     bool is_shown = false, is_copy = false;
   };
 
   Shard& opened(std::uint64_t shard);
   void go_on_in_copy(std::uint64_t shard);
   void remove_if_there(const std::string& key);
+  std::vector<zarr::ShardEntry> read_index(const ArrayFile& file) const;
   zarr::ShardEntry& entry_of(Shard& shard, std::uint64_t layer, std::uint64_t tile) const;
   void record(std::uint64_t tile, const zarr::ShardEntry& entry, std::uint32_t check);
   std::vector<std::byte> index_of(const Shard& shard) const;
@@ -86,6 +95,7 @@ class ShardWriter final : public TileSink {
   std::vector<Tiling::Place> places_;
   std::vector<Shard> shards_;
   std::uint64_t row_ = 0, layer_ = 0, frames_ = 0;
+  bool is_row_shown_ = false;
   std::atomic<std::uint64_t> stored_bytes_{0}, wasted_bytes_{0};
   std::mutex records_mutex_;
   std::vector<JournalRecord> records_;

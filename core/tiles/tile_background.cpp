@@ -138,7 +138,7 @@ void TileWriter::commit(U64 frames, bool durable, bool is_finished) {
   }
   shards_.write_indexes(is_finished);
   if (durable && is_finished) synced([&] { shards_.sync(); });
-  if (is_finished) shards_.show_copies();
+  if (is_finished) shards_.show_finished();
   if (!options_.index_at_end || is_finished) {
     publish_metadata(frames);
     readable_frames_ = frames;

@@ -26,21 +26,21 @@ zarr::ArrayMetadata read_metadata(const ArrayFiles& files) {
       Json::parse({reinterpret_cast<const char*>(bytes->data()), bytes->size()}));
 }
 
-// What is known of one tile: by the journal, the latest last, or by an index.
+// What is known of one tile: by the journal, or by an index.
 struct Candidate {
   ShardEntry entry;
   U64 frames = 0;
-  std::uint32_t check = 0;
-  bool is_proved = false;    // a checkpoint came after it, or the array was closed
-  bool is_of_index = false;  // which has no check of its bytes
+  std::optional<std::uint32_t> check;  // of its bytes, by the journal
+  bool is_proved = false;              // a checkpoint came after it, or the array was closed
 };
 
-// The last statement of how many frames are durable; none without one.
-std::optional<U64> checkpoint_of(const std::vector<JournalRecord>& records) {
+// Frames that are there whatever happened: of an array that was closed, and by the last checkpoint.
+U64 proved_by(const JournalContents& journal) {
+  const auto& records = journal.records;
   const auto found = std::find_if(records.rbegin(), records.rend(), [](const JournalRecord& record) {
     return record.tile == JournalRecord::kCheckpoint;
   });
-  return found == records.rend() ? std::nullopt : std::optional(found->offset);
+  return std::max(journal.header.frames, found == records.rend() ? 0 : found->offset);
 }
 
 class Row {
@@ -48,43 +48,21 @@ class Row {
   Row(const ShardWriter& shards, const Tiling& tiling, U64 row, bool has_check)
       : shards_(shards), tiling_(tiling), row_(row), has_check_(has_check) {}
 
-  void add_index(U64 readable_frames, U64 proved_frames);
   void add_records(const std::vector<JournalRecord>& records);
+  void add_indexes(U64 readable_frames, U64 proved_frames);
   // Of the tiles of a layer that are there, the frames that all have; their entries.
   U64 find(U64 layer, std::vector<ShardEntry>& entries) const;
 
  private:
+  void add_shown(U64 tile, Candidate shown, bool is_later_shown, bool is_shard_shown);
   bool holds(U64 tile, const Candidate& candidate) const;
 
   const ShardWriter& shards_;
   const Tiling& tiling_;
   const U64 row_;
   const bool has_check_;                              // behind each tile's bytes
-  std::map<U64, std::vector<Candidate>> candidates_;  // by tile of the array
+  std::map<U64, std::vector<Candidate>> candidates_;  // by tile of the array, the latest last
 };
-
-// Before the journal's: what an index names was there before, and is whole.
-void Row::add_index(U64 readable_frames, U64 proved_frames) {
-  const U64 tiles = tiling_.layer_tiles();
-  std::vector<std::vector<ShardEntry>> indexes;
-  for (U64 s = 0; s < tiling_.row_shards(); ++s) indexes.push_back(shards_.read_index(s));
-  for (U64 i = 0; i < tiling_.shard_layers(); ++i) {
-    const U64 layer = row_ * tiling_.shard_layers() + i;
-    const U64 first = layer * tiling_.layer_frames();
-    if (first >= readable_frames) return;
-    const U64 frames = std::min(tiling_.layer_frames(), readable_frames - first);
-    for (U64 t = 0; t < tiles; ++t) {
-      const Tiling::Place place = tiling_.place_of(t);
-      const auto& index = indexes[static_cast<std::size_t>(place.shard)];
-      const bool has_file = shards_.file_bytes(place.shard) != 0;
-      if (has_file && index.empty()) continue;  // torn, or not there yet: only the journal knows
-      const ShardEntry entry =
-          has_file ? index[static_cast<std::size_t>(i * tiling_.shard_layer_tiles() + place.slot)]
-                   : ShardEntry{};
-      candidates_[layer * tiles + t].push_back({entry, frames, 0, first + frames <= proved_frames, true});
-    }
-  }
-}
 
 void Row::add_records(const std::vector<JournalRecord>& records) {
   const U64 first = row_ * tiling_.shard_layers() * tiling_.layer_tiles();
@@ -98,21 +76,74 @@ void Row::add_records(const std::vector<JournalRecord>& records) {
     if (record.tile < first || record.tile - first >= count || record.frames > tiling_.layer_frames())
       continue;
     candidates_[record.tile].push_back(
-        {{record.offset, record.bytes}, record.frames, record.check, i < proved, false});
+        {{record.offset, record.bytes}, record.frames, record.check, i < proved});
   }
 }
 
+// What readers are shown, whatever has become of the journal.
+void Row::add_indexes(U64 readable_frames, U64 proved_frames) {
+  const U64 tiles = tiling_.layer_tiles(), shard_tiles = tiling_.shard_layer_tiles();
+  std::vector<ShardWriter::ShownIndex> indexes;
+  std::vector<U64> shown_layers;  // up to the last one of which the index names a tile
+  for (U64 s = 0; s < tiling_.row_shards(); ++s) {
+    indexes.push_back(shards_.shown_index(s));
+    const auto& entries = indexes.back().entries;
+    const auto last = std::find_if(entries.rbegin(), entries.rend(),
+                                   [](const ShardEntry& entry) { return !entry.is_absent(); });
+    const auto named = static_cast<U64>(entries.rend() - last);
+    shown_layers.push_back((named + shard_tiles - 1) / shard_tiles);
+  }
+  for (U64 i = 0; i < tiling_.shard_layers(); ++i) {
+    const U64 layer = row_ * tiling_.shard_layers() + i;
+    const U64 first = layer * tiling_.layer_frames();
+    if (first >= readable_frames) return;
+    const U64 frames = std::min(tiling_.layer_frames(), readable_frames - first);
+    for (U64 t = 0; t < tiles; ++t) {
+      const Tiling::Place place = tiling_.place_of(t);
+      const auto& [has_file, entries] = indexes[static_cast<std::size_t>(place.shard)];
+      if (has_file && entries.empty()) continue;  // torn, or not there yet: only the journal knows
+      Candidate shown{{}, frames, std::nullopt, !has_file || first + frames <= proved_frames};
+      if (has_file) shown.entry = entries[static_cast<std::size_t>(i * shard_tiles + place.slot)];
+      const U64 layers = shown_layers[static_cast<std::size_t>(place.shard)];
+      add_shown(layer * tiles + t, shown, i + 1 < layers, i < layers);
+    }
+  }
+}
+
+// Among those of the journal by the time when it was stored. Tiles are put behind one another, so that the
+// offset tells. A tile that is not stored has none: it was before those that are, or is the last of its kind.
+// After a power cut an index may be an old one: it tells of such a tile only where it names what came later.
+void Row::add_shown(U64 tile, Candidate shown, bool is_later_shown, bool is_shard_shown) {
+  std::vector<Candidate>& known = candidates_[tile];
+  auto place = known.begin();
+  if (shown.entry.is_absent()) {
+    const bool is_one_kind =
+        std::all_of(known.begin(), known.end(), [](const Candidate& c) { return c.entry.is_absent(); });
+    shown.is_proved |= is_later_shown || (is_shard_shown && is_one_kind);
+    if (is_one_kind && !known.empty() && known.back().frames < shown.frames) place = known.end();
+  } else {
+    place = std::find_if(known.begin(), known.end(), [&](const Candidate& c) {
+      return !c.entry.is_absent() && c.entry.offset >= shown.entry.offset;
+    });
+    for (const Candidate& c : known) {
+      if (c.entry == shown.entry && c.check && *c.check != 0) shown.check = c.check;
+    }
+  }
+  known.insert(place, shown);
+}
+
 bool Row::holds(U64 tile, const Candidate& candidate) const {
-  if (candidate.entry.is_absent()) return candidate.is_proved || !candidate.is_of_index;
+  if (candidate.entry.is_absent()) return candidate.is_proved || candidate.check;
   const U64 shard = tiling_.place_of(tile % tiling_.layer_tiles()).shard;
   U64 end = 0;
   if (!checked_add(candidate.entry.offset, candidate.entry.bytes, &end) || end > shards_.file_bytes(shard)) {
     return false;
   }
-  if (candidate.is_proved) return true;
+  // Of what readers are shown without any check the journal alone could say that it is something else.
+  if (candidate.is_proved || (!candidate.check && !has_check_)) return true;
   const std::vector<std::byte> bytes = shards_.read(shard, candidate.entry.offset, candidate.entry.bytes);
-  if (!candidate.is_of_index) return simd::crc32c(bytes.data(), bytes.size()) == candidate.check;
-  if (!has_check_ || bytes.size() < 4) return false;
+  if (candidate.check) return simd::crc32c(bytes.data(), bytes.size()) == *candidate.check;
+  if (bytes.size() < 4) return false;
   const std::size_t checked = bytes.size() - 4;
   return simd::crc32c(bytes.data(), checked) == load<std::uint32_t>(bytes.data() + checked);
 }
@@ -171,7 +202,7 @@ void TileWriter::resume(U64 readable, U64 most) {
   std::vector<JournalRecord> records;
   const std::uint32_t fingerprint = fingerprint_of(metadata_of(options_, tiling_, codec_, 0));
   if (journal_->found()) records = journal_->found()->records;
-  const U64 proved = journal_->found() ? checkpoint_of(records).value_or(0) : ~U64{0};
+  const U64 proved = journal_->found() ? proved_by(*journal_->found()) : ~U64{0};
   const U64 n0 = tiling_.layer_frames();
   readable = std::min(readable, most);
   readable_frames_ = readable;
@@ -181,10 +212,10 @@ void TileWriter::resume(U64 readable, U64 most) {
   U64 frames = n0;
   while (frames == n0) {
     const U64 row = layer / tiling_.shard_layers();
-    shards_.open_row(row, journal_->found().has_value());
+    shards_.open_row(row, journal_->found().has_value(), readable > layer * n0);
     Row candidates(shards_, tiling_, row, codec_.coding().has_check);
-    candidates.add_index(readable, proved);
     candidates.add_records(records);
+    candidates.add_indexes(readable, proved);
     kept.clear();
     for (U64 i = 0; i < tiling_.shard_layers() && frames == n0; ++i) {
       frames = candidates.find(layer, entries);
@@ -200,19 +231,19 @@ void TileWriter::resume(U64 readable, U64 most) {
     if (frames == n0) {  // a whole row whose end nobody has noted
       shards_.write_indexes(true);
       if (options_.durability != Durability::None) shards_.sync();
-      shards_.show_copies();
+      shards_.show_finished();
       shards_.leave_row();
     }
   }
   const U64 total = layer * n0 + frames;
-  check_whole(total, readable, most, records);
+  check_whole(total, readable, most);
   head_ = tail_ = layer;
   received_bytes_ = total * tiling_.frame_bytes();
   if (frames != 0) refill(layer, frames);
   if (journal_->found()) {
-    journal_->go_on(bound_);
+    journal_->go_on(bound_, total);
   } else {
-    journal_->begin(bound_, fingerprint);
+    journal_->begin(bound_, total, fingerprint);
   }
   // What is kept has been looked at: the records need no check of the bytes where a checkpoint follows.
   const bool durable = options_.durability != Durability::None;
@@ -225,10 +256,9 @@ void TileWriter::resume(U64 readable, U64 most) {
 
 // What was durable must be there. Frames that readers saw may be gone after a power cut; without a journal,
 // the array was closed, and all of them must be there.
-void TileWriter::check_whole(U64 total, U64 readable, U64 most,
-                             const std::vector<JournalRecord>& records) const {
+void TileWriter::check_whole(U64 total, U64 readable, U64 most) const {
   U64 least = readable;
-  if (journal_->found()) least = std::min(most, checkpoint_of(records).value_or(0));
+  if (journal_->found()) least = std::min(most, proved_by(*journal_->found()));
   if (total >= least) return;
   fail(ErrorCode::Corrupt, "%llu frames are to be there, %llu of them are whole",
        static_cast<unsigned long long>(least), static_cast<unsigned long long>(total));

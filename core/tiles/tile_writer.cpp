@@ -52,7 +52,7 @@ std::unique_ptr<TileWriter> TileWriter::create(std::unique_ptr<ArrayFiles> files
   auto journal = std::make_unique<Journal>(*files);
   std::unique_ptr<TileWriter> writer(new TileWriter(std::move(files), options, std::move(journal)));
   const zarr::ArrayMetadata metadata = metadata_of(options, writer->tiling_, writer->codec_, 0);
-  writer->journal_->begin(writer->bound_, fingerprint_of(metadata));
+  writer->journal_->begin(writer->bound_, 0, fingerprint_of(metadata));
   writer->publish_metadata(0);
   return writer;
 }
@@ -300,8 +300,8 @@ void TileWriter::close() {
   flush_locked(true);
   const U64 rest = at_ % tiling_.frame_bytes();
   try {
+    journal_->remove(*files_);  // first: where that fails, frames may follow in the row
     shards_.leave_row();
-    journal_->remove(*files_);
   } catch (...) {
     note_failure(std::current_exception());
   }

@@ -141,8 +141,7 @@ class TileWriter {
   TileWriter(std::unique_ptr<ArrayFiles> files, const TileOptions& options, std::unique_ptr<Journal> journal);
   void resume(std::uint64_t readable, std::uint64_t most);  // tile_resume.cpp
   void refill(std::uint64_t layer, std::uint64_t frames);
-  void check_whole(std::uint64_t total, std::uint64_t readable, std::uint64_t most,
-                   const std::vector<JournalRecord>& records) const;
+  void check_whole(std::uint64_t total, std::uint64_t readable, std::uint64_t most) const;
 
   std::size_t take(Bytes bytes) noexcept;
   void append_locked(Bytes bytes);
