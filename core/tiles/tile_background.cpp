@@ -97,14 +97,17 @@ void TileWriter::after_layer(U64 frames, bool ends_row) {
   const bool durable = always || options_.durability == Durability::Batch ||
                        (ends_row && options_.durability != Durability::None);
   commit(frames, durable, ends_row);
+  if (is_held_back()) commit_soon();
   if (!ends_row) return;
-  journal_->clear();
+  if (!is_held_back()) journal_->clear();  // which alone knows of frames that readers are not shown yet
   shards_.leave_row();
 }
 
 void TileWriter::commit_soon() noexcept {
-  if (noted_frames_ <= committed_frames_ || std::exchange(is_commit_due_, true)) return;
-  Jobs::shared().submit_later(commit_job_, strand_, last_commit_ + kCommitIdleEvery);
+  const bool looks_again = is_held_back();
+  if ((noted_frames_ <= committed_frames_ && !looks_again) || is_commit_due_.exchange(true)) return;
+  const auto since = looks_again ? Clock::now() : last_commit_;
+  Jobs::shared().submit_later(commit_job_, strand_, since + kCommitIdleEvery);
 }
 
 void TileWriter::commit_late() noexcept {
@@ -113,12 +116,15 @@ void TileWriter::commit_late() noexcept {
     const std::lock_guard lock(state_);
     if (failure_ || !poison_.empty() || is_closed_) return;
   }
-  const U64 frames = noted_frames_;
-  if (frames <= committed_frames_) return;
   try {
     const bool durable =
         options_.durability == Durability::Always || options_.durability == Durability::Batch;
-    commit(frames, durable, false);
+    if (noted_frames_ > committed_frames_) {
+      commit(noted_frames_, durable, false);
+    } else if (is_held_back()) {
+      show(committed_frames_);
+    }
+    if (is_held_back()) commit_soon();
   } catch (...) {
     note_failure(std::current_exception());
   }
@@ -140,11 +146,17 @@ void TileWriter::commit(U64 frames, bool durable, bool is_finished) {
   if (durable && is_finished) synced([&] { shards_.sync(); });
   if (is_finished) shards_.show_finished();
   if (!options_.index_at_end || is_finished) {
-    publish_metadata(frames);
-    readable_frames_ = frames;
+    show(frames);
   }
   committed_frames_ = frames;
   last_commit_ = Clock::now();
+}
+
+// As many as those are shown that they are made of: what is made of more would be dropped after a kill.
+void TileWriter::show(U64 frames) {
+  if (source_ && !source_->is_all) frames = std::min(frames, source_->frames / source_factor_);
+  publish_metadata(frames);
+  shown_->frames = frames;
 }
 
 void TileWriter::publish_metadata(U64 frames) {
@@ -163,7 +175,7 @@ TileProgress TileWriter::progress() const noexcept {
   out.received_bytes = received_bytes_;
   out.frames_received = out.received_bytes / tiling_.frame_bytes();
   out.frames_encoded = encoded_frames_;
-  out.frames_readable = readable_frames_;
+  out.frames_readable = shown_->frames;
   out.frames_durable = durable_frames_;
   const ShardWriter::Totals totals = shards_.totals();
   out.stored_bytes = totals.stored_bytes;

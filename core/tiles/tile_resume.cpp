@@ -205,7 +205,7 @@ void TileWriter::resume(U64 readable, U64 most) {
   const U64 proved = journal_->found() ? proved_by(*journal_->found()) : ~U64{0};
   const U64 n0 = tiling_.layer_frames();
   readable = std::min(readable, most);
-  readable_frames_ = readable;
+  shown_->frames = readable;
   U64 layer = readable / n0 / tiling_.shard_layers() * tiling_.shard_layers();
   std::vector<ShardEntry> entries;
   std::vector<JournalRecord> kept;

@@ -251,8 +251,9 @@ void TileWriter::note_failure(const std::exception_ptr& error) noexcept {
 // Returns when nothing happens in the background, and nothing will before the next call.
 void TileWriter::quiesce() noexcept {
   Jobs& jobs = Jobs::shared();
-  jobs.wait_until_idle(strand_);
-  if (!jobs.take_back(commit_job_)) jobs.wait_until_idle(strand_);
+  do {  // one that runs may submit itself again
+    jobs.wait_until_idle(strand_);
+  } while (is_commit_due_ && !jobs.take_back(commit_job_));
   is_commit_due_ = false;
 }
 
@@ -283,6 +284,7 @@ void TileWriter::flush_locked(bool is_finished) {
     }
     encoded_frames_ = tail_ * tiling_.layer_frames() + std::max(frames, put_frames_);
     commit(encoded_frames_, options_.durability != Durability::None, is_finished);
+    if (!is_finished) commit_soon();
   } catch (...) {
     note_failure(std::current_exception());
   }
@@ -310,6 +312,7 @@ void TileWriter::close() {
     const std::lock_guard state(state_);
     is_closed_ = true;
   }
+  shown_->is_all = true;
   if (rest != 0) {
     fail(ErrorCode::InvalidArgument,
          "%llu bytes are no whole frame of %llu: the %llu frames before them are kept, the bytes are not",

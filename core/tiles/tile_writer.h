@@ -123,6 +123,12 @@ class TileWriter {
   // zarr.json as it would be now, were all received frames readable.
   std::string metadata() const;
   std::string name() const { return files_->name_of("zarr.json"); }
+  // Frames here are made of `factor` frames each of `source`: readers are shown none before they are shown
+  // those, but the last one once `source` is closed. Before the first byte.
+  void follow(const TileWriter& source, unsigned factor) noexcept {
+    source_ = source.shown_;
+    source_factor_ = factor;
+  }
   // Instead of the CPU's; before the first byte.
   void set_encoder(std::unique_ptr<TileEncoder> encoder) noexcept { encoder_ = std::move(encoder); }
 
@@ -137,6 +143,11 @@ class TileWriter {
     TileWriter& writer_;
   };
   using Clock = std::chrono::steady_clock;
+  // What readers are shown.
+  struct Shown {
+    std::atomic<std::uint64_t> frames{0};
+    std::atomic<bool> is_all{false};  // there will be no more: the writer was closed
+  };
 
   TileWriter(std::unique_ptr<ArrayFiles> files, const TileOptions& options, std::unique_ptr<Journal> journal);
   void resume(std::uint64_t readable, std::uint64_t most);  // tile_resume.cpp
@@ -158,6 +169,8 @@ class TileWriter {
   void commit(std::uint64_t frames, bool durable, bool is_finished);
   void commit_soon() noexcept;
   void commit_late() noexcept;
+  void show(std::uint64_t frames);
+  bool is_held_back() const noexcept { return source_ && shown_->frames < committed_frames_; }
   void publish_metadata(std::uint64_t frames);
   void quiesce() noexcept;
   void wait_until_idle();
@@ -201,12 +214,16 @@ class TileWriter {
   std::vector<JournalRecord> pending_;
   Clock::time_point last_commit_ = Clock::now();
   std::uint64_t noted_frames_ = 0;      // in the journal
-  std::uint64_t committed_frames_ = 0;  // for readers, too
-  bool is_commit_due_ = false;          // commit_job_ was submitted
+  std::uint64_t committed_frames_ = 0;  // for readers, too, but where is_held_back()
   std::uint64_t published_frames_ = ~std::uint64_t{0};
 
+  const std::shared_ptr<Shown> shown_ = std::make_shared<Shown>();
+  std::shared_ptr<const Shown> source_;
+  unsigned source_factor_ = 1;
+
   std::atomic<bool> is_warming_{false};
-  std::atomic<std::uint64_t> received_bytes_{0}, encoded_frames_{0}, readable_frames_{0}, durable_frames_{0};
+  std::atomic<bool> is_commit_due_{false};  // commit_job_ was submitted
+  std::atomic<std::uint64_t> received_bytes_{0}, encoded_frames_{0}, durable_frames_{0};
   std::atomic<std::uint64_t> stalls_{0}, scatter_ns_{0}, encode_ns_{0}, commit_ns_{0};
 };
 

@@ -2,9 +2,11 @@
 #include "core/tiles/pyramid/pyramid.h"
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <functional>
+#include <thread>
 #include <tuple>
 
 #include "tests/tiles/small_array.h"
@@ -226,6 +228,81 @@ TEST(TilePyramid, LargeFramesReachAllScalesOnAFullDisk) {
     caller.insist([&] { pyramid->close(); });
   };
   for_every_change(options, frames, work, 5);
+}
+
+// What a smaller scale showed of frames that the first does not show would be gone after a kill.
+class ShownScales : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(HalvesTime, ShownScales, testing::Bool());
+
+TEST_P(ShownScales, AreNoneOfFramesThatAFullDiskKeepsFromReaders) {
+  const PyramidOptions options = pyramid_of(3, GetParam());
+  const std::vector<Buffer> frames = frames_of(kFrameBytes);
+  Disks disks;
+  const auto pyramid = TilePyramid::create(disks.files(), options);
+  disks.scales[0].fail_from(disks.scales[0].changes(), ENOSPC);
+  std::size_t taken = 0;
+  for (int attempt = 0; attempt < 20 && taken < frames.size(); ++attempt) {
+    try {
+      pyramid->append_frames(frames[taken]);
+    } catch (const Error& error) {
+      ASSERT_EQ(error.os_errno(), ENOSPC) << error.what();
+    }
+    taken = static_cast<std::size_t>(pyramid->scale(0).frames_received());
+  }
+  for (int attempt = 0; attempt < 3; ++attempt) EXPECT_THROW(pyramid->flush(), Error);
+  EXPECT_GT(pyramid->scale(1).progress().frames_encoded, 0u);
+  for (RecordedFiles& scale : disks.scales) EXPECT_EQ(frames_shown(scale), 0u);
+  EXPECT_THROW(pyramid->close(), Error);
+  for (RecordedFiles& scale : disks.scales) EXPECT_EQ(frames_shown(scale), 0u);
+  disks.heal();
+  Caller caller(disks);
+  caller.insist([&] { pyramid->flush(); });
+  EXPECT_EQ(frames_shown(disks.scales[0]), taken);
+  for (unsigned k = 1; k < 3; ++k) {
+    EXPECT_EQ(frames_shown(disks.scales[k]), pyramid->scale(k).frames_received());
+  }
+  append(*pyramid, caller, frames, taken, kFrames);
+  caller.insist([&] { pyramid->close(); });
+  expect_scales(disks, options, frames);
+}
+
+class SlowEncoder final : public tiles::TileEncoder {
+ public:
+  void encode(tiles::Layer& layer, bool whole, tiles::TileSink& sink) override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(60));
+    for (std::uint64_t t = 0; t < layer.tiles(); ++t) {
+      if (!layer.is_done(t)) sink.put_fill(t);
+      if (whole) layer.set_done(t);
+    }
+  }
+};
+
+// And they come by themselves once the first shows those.
+TEST_P(ShownScales, ComeBehindTheFirstWhereThatIsSlow) {
+  constexpr std::uint64_t kCount = 16;  // whole layers of all scales, several rows
+  Disks disks;
+  const auto pyramid = TilePyramid::create(disks.files(), pyramid_of(3, GetParam()));
+  pyramid->scale(0).set_encoder(std::make_unique<SlowEncoder>());
+  std::atomic<bool> is_over{false};
+  std::thread caller([&] {
+    for (std::uint64_t i = 0; i < kCount; ++i) pyramid->append_frames(frame(i));
+    is_over = true;
+  });
+  const std::uint64_t factor = GetParam() ? 2 : 1;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  std::uint64_t shown = 0;
+  while ((!is_over || shown * factor * factor < kCount) && std::chrono::steady_clock::now() < end) {
+    for (std::size_t k = 2; k > 0; --k) {
+      const std::uint64_t smaller = pyramid->scale(k).progress().frames_readable;
+      EXPECT_LE(smaller * factor, pyramid->scale(k - 1).progress().frames_readable) << "scale " << k;
+      if (k == 2) shown = smaller;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  caller.join();
+  EXPECT_EQ(shown * factor * factor, kCount);
+  pyramid->close();
+  for (unsigned k = 0; k < 3; ++k) EXPECT_EQ(disks.scales[k].contents().count(tiles::kJournalKey), 0u);
 }
 
 }  // namespace

@@ -127,6 +127,7 @@ U64 bytes_needed(const PyramidOptions& options, unsigned threads) {
 void TilePyramid::make_reducers(const PyramidOptions& options) {
   for (std::size_t k = 0; k + 1 < writers_.size(); ++k) {
     factors_.push_back(options.halves[0] ? 2 : 1);
+    writers_[k + 1]->follow(*writers_[k], factors_[k]);
     reducers_.push_back(make_reducer(options, writers_[k]->options()));
     reducers_.back().take_memory();
   }
@@ -339,7 +340,8 @@ void TilePyramid::flush() {
 }
 
 // The first scale goes first: no frame can follow then, so that a frame that waits for its second half gets
-// through without it. A scale that has not got all its frames stays open for another try.
+// through without it. A scale that has not got all its frames stays open for another try, and so do those
+// that are made of it.
 void TilePyramid::close() {
   if (is_closed()) return;
   const std::lock_guard lock(callers_);
@@ -355,7 +357,8 @@ void TilePyramid::close() {
     }
   });
   for (std::size_t k = 1; k < writers_.size(); ++k) {
-    attempts.make([&] { has_all ? writers_[k]->close() : writers_[k]->flush(); });
+    const bool ends = has_all && writers_[k - 1]->is_closed();
+    attempts.make([&] { ends ? writers_[k]->close() : writers_[k]->flush(); });
   }
   attempts.tell();
 }
