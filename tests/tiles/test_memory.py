@@ -49,7 +49,6 @@ print(json.dumps([foretold, least, most, n]))
 
 # One thread encodes, so that it is known how many did; smooth, so that the slow levels pack it.
 ENCODE = """
-import ctypes
 import sys
 from pathlib import Path
 import numpy as np
@@ -66,16 +65,12 @@ anonymous = lambda: next(
     for line in Path("/proc/self/status").read_text().splitlines()
     if line.startswith("RssAnon")
 )
-if hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
-    libc.malloc_trim(0)  # what arrays above left would be used again, and not be counted
 before = anonymous()
-used = []
 with cdd.tiles.open(sys.argv[1], "w", **options) as w:
     for _ in range(5):
         w.append(frames)
         w.flush()
-        used.append(anonymous() - before)
-    print(cdd.tiles.bytes_needed(**options), max(used))
+    print(cdd.tiles.bytes_needed(**options), anonymous() - before)
 """
 
 
@@ -86,7 +81,9 @@ with cdd.tiles.open(sys.argv[1], "w", **options) as w:
 )
 def test_what_slow_levels_keep_is_foretold(tmp_path: Path, codec: str, level: int) -> None:
     command = [sys.executable, "-P", "-c", ENCODE, str(tmp_path / "a"), codec, str(level)]
-    one_thread = os.environ | {"CDD_ASYNC_THREADS": "1"}
+    # What the allocator is told, which a library may do for its children, changes what is kept.
+    plain = {key: value for key, value in os.environ.items() if not key.startswith("MALLOC_")}
+    one_thread = plain | {"CDD_ASYNC_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, env=one_thread)
     assert done.returncode == 0, done.stderr
     foretold, used = map(int, done.stdout.split())
