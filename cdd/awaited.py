@@ -71,8 +71,21 @@ class Follower(ABC, Generic[T]):
         return found
 
     @abstractmethod
+    def is_closed(self) -> bool:
+        """Whether what is followed was closed."""
+
+    @abstractmethod
+    def look(self) -> T | Found:
+        """What came. ValueError where it is closed."""
+
     def next(self) -> T | Found:
-        """What came."""
+        """look(), and the end where another thread closes meanwhile what is followed."""
+        try:
+            return Found.END if self.is_closed() else self.look()
+        except ValueError:
+            if not self.is_closed():
+                raise
+            return Found.END
 
     def _left(self, since: float) -> float | None:
         """Seconds until the end; None where there is none."""

@@ -134,10 +134,12 @@ class _Follower(Follower[dict[str, Any]]):
             return str(Path(directory.name) / folder_of(table._table_name, name, column._state))
         return str(directory.name)
 
-    def next(self) -> dict[str, Any] | Found:
+    def is_closed(self) -> bool:
+        closed: bool = self._dataset.closed
+        return closed
+
+    def look(self) -> dict[str, Any] | Found:
         table = self._table
-        if self._dataset.closed:
-            return Found.END
         is_last = False
         if len(table) <= self._seen:
             is_last = self._dataset.replaced  # asked before the look: afterwards there are no more rows
@@ -155,12 +157,12 @@ class _Follower(Follower[dict[str, Any]]):
         except IndexError:  # another thread showed a version that has fewer rows
             if len(table) >= stop:
                 raise
-            return self.next()
+            return self.look()
         except VersionExpiredError:  # pruned meanwhile: the newest version has these rows in other files
             self._dataset._refresh(self._tables())
             if self._dataset._state.number == number:
                 raise
-            return self.next()
+            return self.look()
         self._seen = stop
         return rows
 

@@ -124,10 +124,12 @@ class _Follower(Follower[Array]):
         self._reader, self._reopen = reader, reopen
         self.watch = _cdd.Watch(str(reader._source) if reader.path is not None else "")
 
-    def next(self) -> Array | Found:
+    def is_closed(self) -> bool:
+        closed: bool = self._reader.closed
+        return closed
+
+    def look(self) -> Array | Found:
         reader = self._reader
-        if reader.closed:
-            return Found.END
         if len(reader) == self._seen:
             last = reader.replaced  # asked before the look: afterwards the old file gets no more rows
             reader.refresh()

@@ -44,10 +44,11 @@ class _Follower(Follower[Array]):
         self._reader = reader
         self.watch = _cdd.Watch(str(reader.path))
 
-    def next(self) -> Array | Found:
+    def is_closed(self) -> bool:
+        return self._reader._core is None
+
+    def look(self) -> Array | Found:
         reader = self._reader
-        if reader._core is None:
-            return Found.END
         if len(reader) <= self._seen:
             reader.refresh()
         if len(reader) <= self._seen:

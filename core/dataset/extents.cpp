@@ -1,6 +1,7 @@
 #include "core/dataset/extents.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "core/base/error.h"
 #include "core/base/first_above.h"
@@ -65,6 +66,20 @@ Superchunks::File& Extents::find_file(std::size_t i, Superchunks& superchunks) c
 void Extents::see(std::size_t i, const Superchunks::Use& use) const noexcept {
   places_[i].opening.store(use.opening(), std::memory_order_relaxed);
   use.reader().tell(places_[i].ahead);
+}
+
+void Extents::let_go(const Extents& newer, Superchunks& superchunks) const {
+  const auto [differs, other] =
+      std::ranges::mismatch(extents_, newer.extents_, {}, &Extent::number, &Extent::number);
+  if (differs == extents_.end()) return;  // as mostly: there are only more
+  std::unordered_set<std::uint64_t> numbers;
+  for (const Extent& extent : newer.extents_) numbers.insert(extent.number);
+  std::vector<std::pair<std::string, Salt>> files;
+  for (auto i = differs; i != extents_.end(); ++i) {
+    if (i->number == 0 || numbers.contains(i->number)) continue;
+    files.emplace_back(path(static_cast<std::size_t>(i - extents_.begin())), i->salt);
+  }
+  superchunks.let_go(files);
 }
 
 void Extents::fetch_ahead(std::uint64_t row) const noexcept {

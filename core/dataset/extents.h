@@ -67,6 +67,8 @@ class Extents {
     return places_[i].opening.load(std::memory_order_relaxed) == use.opening();
   }
   void see(std::size_t i, const Superchunks::Use& use) const noexcept;
+  // Closes files of which `newer`, which stands in the place of these, has no rows.
+  void let_go(const Extents& newer, Superchunks& superchunks) const;
   // Has the processor fetch what reading this row, which is below the last one's end, needs of its file.
   void fetch_ahead(std::uint64_t row) const noexcept;
 

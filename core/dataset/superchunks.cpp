@@ -23,6 +23,10 @@ bool is_free(const std::pair<Superchunks::File*, std::unique_ptr<Reader>>& closi
 
 std::atomic<std::uint64_t> openings{0};
 
+std::string key_of(const std::string& path, const Salt& salt) {
+  return path + std::string(reinterpret_cast<const char*>(salt.data()), salt.size());
+}
+
 }  // namespace
 
 Superchunks::~Superchunks() {
@@ -31,8 +35,7 @@ Superchunks::~Superchunks() {
 
 Superchunks::File& Superchunks::file(const std::string& path, const std::shared_ptr<Storage>& memory,
                                      const Salt& salt) {
-  std::string key = path;
-  key.append(reinterpret_cast<const char*>(salt.data()), salt.size());
+  std::string key = key_of(path, salt);
   const ForkGate gate;
   const std::lock_guard lock(mutex_);
   const auto found = by_name_.find(key);
@@ -85,7 +88,19 @@ void Superchunks::close_some() {
 
 void Superchunks::close(File& file) {
   std::unique_ptr<Reader> opened(file.reader.exchange(nullptr, std::memory_order_seq_cst));
-  if (file.users.load(std::memory_order_seq_cst) > 0) closing_.emplace_back(&file, std::move(opened));
+  if (opened && file.users.load(std::memory_order_seq_cst) > 0)
+    closing_.emplace_back(&file, std::move(opened));
+}
+
+void Superchunks::let_go(const std::vector<std::pair<std::string, Salt>>& files) {
+  const ForkGate gate;
+  const std::lock_guard lock(mutex_);
+  std::erase_if(closing_, is_free);
+  for (const auto& [path, salt] : files) {
+    const auto found = by_name_.find(key_of(path, salt));
+    if (found != by_name_.end()) close(*found->second);
+  }
+  std::erase_if(open_, [](const File* file) { return !file->reader.load(std::memory_order_relaxed); });
 }
 
 void Superchunks::close() {

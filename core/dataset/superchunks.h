@@ -93,6 +93,10 @@ class Superchunks {
 
   std::size_t open_files() const;
 
+  // Closes files that are needed no more, by paths and salts, where they are open; in use each goes on until
+  // that is over. One that is used all the same is opened again.
+  void let_go(const std::vector<std::pair<std::string, Salt>>& files);
+
   // Closes all files; those in use when that is over, and this goes. Whatever is used later is opened again.
   void close();
 

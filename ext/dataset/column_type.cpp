@@ -163,7 +163,9 @@ PyObject* column_set(PyObject* self, PyObject* args) {
   ColumnObject* const column = cast(self);
   Buffer buffer;
   if (!buffer.acquire(given, PyBUF_ND)) return nullptr;
-  const bool done = with_gil(state_of(self), nullptr, [&] {
+  const auto before = std::static_pointer_cast<Column>(column->source.core.get());
+  std::shared_ptr<Column> made;
+  bool done = with_gil(state_of(self), nullptr, [&] {
     if (buffer.bytes().size() % sizeof(Extent) != 0) {
       fail(ErrorCode::InvalidArgument, "extents are 8 int64 each, not %zu bytes", buffer.bytes().size());
     }
@@ -171,9 +173,13 @@ PyObject* column_set(PyObject* self, PyObject* args) {
     if (!extents.empty()) std::memcpy(extents.data(), buffer.bytes().data(), buffer.bytes().size());
     auto shared =
         std::make_shared<const Extents>(extents, column->prefix, exceptions_of(state_of(self), elsewhere));
-    auto made = std::make_shared<Column>(name, column->layout, std::move(shared), rows, column->superchunks);
-    column->source.core.set(std::move(made));
+    made = std::make_shared<Column>(name, column->layout, std::move(shared), rows, column->superchunks);
+    column->source.core.set(made);
   });
+  if (done && before) {
+    done = without_gil(state_of(self), nullptr,
+                       [&] { before->extents()->let_go(*made->extents(), *column->superchunks); });
+  }
   if (!done) return nullptr;
   Py_RETURN_NONE;
 }

@@ -358,5 +358,26 @@ TEST(Superchunks, ClosedFilesAreLetGoOfAndOpenedAgain) {
   EXPECT_EQ(files->open_files(), 0u);
 }
 
+TEST(Superchunks, WhatANewerListHasNoneOfIsClosed) {
+  std::mt19937_64 random(8);
+  const Pieces pieces = pieces_of(times(2000, random), random);
+  const auto files = superchunks();
+  const Column column = column_of(pieces, files);
+  read(column, 0, 2000);
+  const std::size_t open = files->open_files();
+  ASSERT_GT(open, 3u);
+  const Extents& all = *column.extents();
+  all.let_go(Extents(pieces.extents, "", pieces.elsewhere), *files);
+  EXPECT_EQ(files->open_files(), open);
+  std::vector<Extent> few(pieces.extents.end() - 2, pieces.extents.end());
+  few[0].number = few[1].number = pieces.extents.back().number;
+  all.let_go(Extents(few, "", pieces.elsewhere), *files);
+  EXPECT_EQ(files->open_files(), pieces.extents.back().number == 0 ? 0u : 1u);
+  const Superchunks::Use held = files->use(all.file(0, *files));
+  all.let_go(Extents(few, "", pieces.elsewhere), *files);
+  EXPECT_EQ(held.reader().rows() > 0, true);
+  EXPECT_EQ(read(column, 0, 2000), pieces.rows);
+}
+
 }  // namespace
 }  // namespace cdd

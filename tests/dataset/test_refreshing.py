@@ -345,3 +345,50 @@ def test_threads_that_refresh_a_column_whose_dataset_nobody_has(
         w.flush()
         assert column.refresh()
         assert np.array_equal(column[:], np.arange(6))
+
+
+def test_a_follower_ends_when_another_thread_closes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At any moment of its looks."""
+    with datasets.open(tmp_path, "w", clock=None) as w:
+        w.append(x=np.arange(4))
+        w.flush()
+        for method in ("_chosen", "_refresh"):
+            ds = datasets.open(tmp_path)
+            follower = ds.follow(start=0)
+            assert np.array_equal(next(follower)["x"], np.arange(len(ds)))
+            whole = getattr(ds, method)
+
+            def closing(*given: Any, ds: datasets.Dataset = ds, whole: Any = whole) -> Any:
+                ds.close()
+                return whole(*given)
+
+            monkeypatch.setattr(ds, method, closing)
+            if method == "_chosen":
+                ds.refresh()
+                w.append(x=[4])
+                w.flush()
+            assert list(follower) == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts the files that a process has open")
+def test_files_that_a_newer_version_has_none_of_are_closed(tmp_path: Path) -> None:
+    """Else what compact() replaced and prune() deleted kept its place on the disk as long as somebody
+    follows."""
+    with datasets.open(tmp_path, "w", clock=None, superchunk_bytes=100) as w:
+        ds = datasets.open(tmp_path)
+        for n in range(40):
+            w.append(x=np.arange(10) + 10 * n)
+            w.flush()
+            ds.refresh()
+            assert np.array_equal(ds["x"][:], np.arange(10 * n + 10))
+
+        def is_open() -> int:
+            links = (path for path in Path("/proc/self/fd").iterdir())
+            return sum(str(tmp_path / "data/x") in str(one.readlink()) for one in links if one.is_symlink())
+
+        before = is_open()
+        with datasets.transaction(tmp_path) as t:
+            t.compact()
+        ds.refresh()
+        assert np.array_equal(ds["x"][:], np.arange(400))
+        assert is_open() <= before - 35
