@@ -146,7 +146,7 @@ def following(folder: Path, flushes: int) -> None:
 
     async def main() -> None:
         async with cdd.aopen(path) as r:
-            writer = subprocess.Popen([sys.executable, "-c", _WRITER, str(path), str(flushes)])
+            writer = subprocess.Popen([sys.executable, "-P", "-c", _WRITER, str(path), str(flushes)])
             async for rows in r.afollow():
                 now = time.monotonic_ns()
                 late.extend((now - rows) / 1000)

@@ -124,7 +124,7 @@ with cdd.dataset.open(sys.argv[1], "a") as w:
 def live(folder: Path) -> None:
     """Windows over all rows while another process flushes 10 rows ten times a second, beside a single file.
     After each 100 windows the dataset is refreshed, which counts, too."""
-    python = [sys.executable, "-c", COLLECT, str(folder / "many")]
+    python = [sys.executable, "-P", "-c", COLLECT, str(folder / "many")]
     with subprocess.Popen(python, stdout=subprocess.PIPE) as collector:
         assert collector.stdout is not None
         for _ in range(20):
