@@ -19,7 +19,7 @@ def test_tiles_are_measured(tmp_path: Path) -> None:
 
 
 def test_no_process_finds_the_sources() -> None:
-    """python -c looks for modules in the folder that it is started in, which has a cdd that is not compiled."""
+    """python -c looks for modules in the folder that it starts in, which has a cdd that is not compiled."""
     lines = [line for file in FOLDER.glob("*.py") for line in file.read_text().splitlines()]
     found = [line for line in lines if 'sys.executable, "-' in line]
     assert len(found) > 3
