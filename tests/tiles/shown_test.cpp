@@ -18,20 +18,12 @@ Buffer sparse_frame(std::uint64_t number) {
 // The first frames have no tile that is stored.
 Buffer late_frame(std::uint64_t number) { return number < 5 ? Buffer(kFrameBytes) : frame(number); }
 
-using Frame = Buffer (*)(std::uint64_t);
-
 // All frames that the array says it has are there, `least` at least.
 void expect_shown(FileContents contents, std::uint64_t least, Frame made) {
   RecordedFiles files(std::move(contents));
   const std::uint64_t count = frames_shown(files);
   ASSERT_GE(count, least);
-  const TileReader reader(files.files());
-  Buffer out(kFrameBytes);
-  for (std::uint64_t i = 0; i < count; ++i) {
-    const std::vector<std::uint64_t> start{i, 0, 0}, size{1, kHeight, kWidth};
-    reader.read(start, size, out);
-    ASSERT_EQ(out, made(i)) << "frame " << i << " of " << count;
-  }
+  check_frames(files, count, made);
 }
 
 FileContents closed_array(const TileOptions& options, std::uint64_t frames, Frame made) {

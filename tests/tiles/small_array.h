@@ -35,14 +35,16 @@ inline std::uint64_t frames_shown(RecordedFiles& files) {
   return TileReader(files.files()).metadata()->shape[0];
 }
 
+using Frame = Buffer (*)(std::uint64_t number);
+
 // Frames [0, count) are as they were written.
-inline void check_frames(RecordedFiles& files, std::uint64_t count) {
+inline void check_frames(RecordedFiles& files, std::uint64_t count, Frame made = frame) {
   const TileReader reader(files.files());
   Buffer out(kFrameBytes);
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::vector<std::uint64_t> start{i, 0, 0}, size{1, kHeight, kWidth};
     reader.read(start, size, out);
-    ASSERT_EQ(out, frame(i)) << "frame " << i << " of " << count;
+    ASSERT_EQ(out, made(i)) << "frame " << i << " of " << count;
   }
 }
 
