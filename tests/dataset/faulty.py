@@ -252,6 +252,8 @@ def columns(directory: datasets.Directory, known: Known) -> None:
 
 
 def cut(directory: datasets.Directory, known: Known) -> None:
+    if len(known.now["time"]) < 12:  # cut three times in a row
+        append(directory, known)
     names = [name for name in known.now if name not in ("tags", "attrs") and "/" not in name]
     rows = len(known.now["time"])
 
