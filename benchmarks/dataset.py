@@ -3,7 +3,7 @@
     python3 dev.py bench dataset [--quick] [--folder DIR] [--prepare] [windows | open | commits | ...]
     python3 dev.py bench --peers dataset peers      appends beside ArcticDB, Lance and icechunk
 
-TMPDIR=/dev/shm leaves the disk's syncs out. Each line is a ratio of one run, or a time; the sizes are those
+Opening, commits and changes are measured in memory, without the disk's syncs. Each line is a ratio of one run, or a time; the sizes are those
 of the goals, or --quick ones. Parts are windows, live, open, commits, changes, lookup and join. --folder
 keeps what is made for the next run, --prepare only makes it. After
 `peers` come some of their names, else all.
@@ -15,7 +15,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -197,8 +198,19 @@ def history(folder: Path, superchunks: int, versions: int) -> Path:
     return path
 
 
-def opening(folder: Path, superchunks: int, versions: int) -> None:
-    path = folder / f"history-{superchunks}-{versions}"
+@contextmanager
+def copied(path: Path) -> Iterator[Path]:
+    """A copy of a dataset, or where one may be made, in memory where the system has a folder of it: neither the
+    disk nor its syncs are measured, and what is kept stays as it is."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
+        copy = Path(folder) / path.name
+        if path.exists():
+            shutil.copytree(path, copy)
+        yield copy
+
+
+def opening(path: Path, superchunks: int, versions: int) -> None:
     ds = cdd.dataset.open(path)
     assert ds["ob"].superchunks == superchunks
     assert int(ds.version) == versions
@@ -209,9 +221,8 @@ def opening(folder: Path, superchunks: int, versions: int) -> None:
     show("  with a hint that is all versions old", f"{least(lambda: cdd.dataset.open(path), 3) * 1e3:.2f} ms")
 
 
-def commits(folder: Path, versions: int) -> None:
+def commits(path: Path, versions: int) -> None:
     """Appends of one row to a table, each with a commit, beyond the syncs."""
-    path = folder / f"history-1-{versions}"
     with cdd.dataset.open(path, "a", durability="none") as w:
         w["live"].append(x=[0])
         w.commit()
@@ -223,8 +234,7 @@ def commits(folder: Path, versions: int) -> None:
         show(f"append of a row and commit at {versions:,} versions", f"{least(one, 30) * 1e3:.2f} ms")
 
 
-def changes(folder: Path, rows: int) -> None:
-    path = folder / "change"
+def changes(path: Path, rows: int) -> None:
     with cdd.dataset.open(path, "w", durability="none") as w:
         for at in range(0, rows, 10_000_000):
             w.append(x=np.arange(at, min(rows, at + 10_000_000)))
@@ -301,18 +311,23 @@ def main() -> None:
     rows = 20_000_000 if quick else 100_000_000
     many = 60 if quick else 1000
     times = 20_000_000 if quick else 1_000_000_000
+
+    def in_copy(name: str, measure: Callable[..., None], *given: int) -> None:
+        with copied(folder / name) as path:
+            measure(path, *given)
+
     parts: dict[str, tuple[list[tuple[str, Callable[[], Any]]], Callable[[], Any]]] = {
         "windows": ([("many", lambda: make_windows(folder, many))], lambda: windows(folder)),
         "live": ([("many", lambda: make_windows(folder, many))], lambda: live(folder)),
         "open": (
             [(f"history-{superchunks}-{versions}", lambda: history(folder, superchunks, versions))],
-            lambda: opening(folder, superchunks, versions),
+            lambda: in_copy(f"history-{superchunks}-{versions}", opening, superchunks, versions),
         ),
         "commits": (
             [(f"history-1-{n}", lambda n=n: history(folder, 1, n)) for n in (10, versions)],
-            lambda: (commits(folder, 10), commits(folder, versions)),
+            lambda: [in_copy(f"history-1-{n}", commits, n) for n in (10, versions)],
         ),
-        "changes": ([], lambda: changes(folder, rows)),
+        "changes": ([], lambda: in_copy("change", changes, rows)),
         "lookup": (
             [(f"times-{times}", lambda: make_times(folder / f"times-{times}", times, 0))],
             lambda: lookup(folder / f"times-{times}", times),

@@ -215,7 +215,10 @@ class Dataset(AwaitedDataset, Table):
 
     def __getitem__(self, name: str) -> Any:
         """The Column of that name, or the Table; of the first part of nested names a structured view."""
-        found = self._columns.get(name) if isinstance(name, str) else None
+        found: Any = None
+        if isinstance(name, str):
+            found = self._columns.get(name)
+            found = self._tables.get(name) if found is None else found
         if found is not None and not self._closed:
             return found
         self._need_open()

@@ -39,7 +39,7 @@ class Table(AwaitedTable):
 
     @property
     def _of_state(self) -> TableState:
-        return self._home.state.tables.get(self._table_name, TableState())
+        return self._home.state.tables.get(self._table_name) or TableState()
 
     @property
     def columns(self) -> tuple[str, ...]:

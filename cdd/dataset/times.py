@@ -18,8 +18,8 @@ def at(column: ArrayRows, time: Any, side: str) -> Any:
         raise ValueError(f'side is "left" or "right", not {side!r}')
     is_left = side == "left"
     times = _ticks(column.dtype, time, up=not is_left)
-    rows = column.searchsorted(times, "right" if is_left else "left") - is_left
-    if isinstance(rows, int):  # NumPy would take longer than the look-up
+    rows = column._search(times, is_left) - is_left
+    if isinstance(rows, int):
         lost = [] if 0 <= rows < len(column) else [times]
     else:
         lost = times[(rows < 0) | (rows >= len(column))]
@@ -34,7 +34,7 @@ def between(column: ArrayRows, start: Any, stop: Any) -> slice:
     ends = [0, len(column)]
     for i, time in enumerate((start, stop)):
         if time is not None:
-            ends[i] = int(column.searchsorted(_ticks(column.dtype, time, up=True)))
+            ends[i] = int(column._search(_ticks(column.dtype, time, up=True), False))
     return slice(ends[0], max(ends))
 
 

@@ -247,12 +247,16 @@ class ArrayRows(ComparedByRows, _cdd.Rows, ABC):
             raise ValueError(
                 f"only rows of one item are searched, these are {arguments.shape_of_rows(self._row_shape)}"
             )
-        given = np.asarray(values)
-        flat = np.ascontiguousarray(sought_items(given, self.dtype)).reshape(-1).view(self._item)
-        places = np.empty(flat.shape, np.uint64)
-        self._core.search(flat, side == "right", places)
-        found = places.view(np.int64).reshape(given.shape)
-        return int(found[()]) if given.ndim == 0 else found
+        return self._search(sought_items(np.asarray(values), self.dtype), side == "right")
+
+    def _search(self, items: Array, is_right: bool) -> Any:
+        """searchsorted() of items of the rows' dtype, of any shape."""
+        if items.ndim == 0:  # NumPy would take longer than the look-up
+            return self._core.search(items.view(self._item), is_right, None)
+        flat = np.ascontiguousarray(items).reshape(-1).view(self._item)
+        places = np.empty(items.shape, np.int64)
+        self._core.search(flat, is_right, places)
+        return places
 
 
 def sought_items(given: Array, dtype: DType) -> Array:

@@ -173,6 +173,10 @@ class Reader final : public Rows, public InSharedPages {
   void read_near(const OpenChunk& open, std::span<const Piece> pieces, std::uint64_t end) const;
   [[noreturn]] void need_chunk_before(const OpenChunk& open) const;
   template <class Item>
+  class SearchedChunk;
+  template <class Item>
+  std::uint64_t chunk_for(Item value, Side side, std::uint64_t first, std::uint64_t end) const;
+  template <class Item>
   void search_items(Bytes values, Side side, std::span<std::uint64_t> places, RowRange range) const;
   template <class Item>
   Item first_item(std::uint64_t chunk) const;

@@ -114,13 +114,104 @@ void Reader::need_chunk_before(const OpenChunk& open) const {
        static_cast<unsigned long long>(open.rows.first));
 }
 
+// Looks values up in one chunk: among the rows where a value is expected, or, where it is not there or many
+// are looked up, among all of them.
+template <class Item>
+class Reader::SearchedChunk {
+ public:
+  explicit SearchedChunk(const Reader& reader) : reader_(reader) {}
+
+  bool is(std::uint64_t chunk) const noexcept { return is_open_ && open_.number == chunk; }
+  const OpenChunk& get() const noexcept { return open_; }
+  void open(std::uint64_t chunk) {
+    is_open_ = false;
+    open_ = reader_.open_chunk(chunk);
+    is_open_ = true;
+    part_ = {};
+  }
+
+  // The number of rows that stand before the place of `value`.
+  std::uint64_t rows_before(Item value, Side side, bool is_alone) {
+    if (is_alone && !has_place(value, side)) decode(expected(value));
+    if (!has_place(value, side)) decode({0, open_.rows.count});
+    std::uint64_t begin = 0, count = part_.count;
+    while (count > 0) {
+      const std::uint64_t half = count / 2;
+      if (is_before(item(begin + half), value, side)) {
+        begin += half + 1;
+        count -= half + 1;
+      } else {
+        count = half;
+      }
+    }
+    return part_.first + begin;
+  }
+
+ private:
+  static constexpr std::uint64_t kNear = 128;  // rows on each side: half a block of NUMERIC
+
+  Item item(std::uint64_t i) const noexcept { return load<Item>(items_.data() + i * sizeof(Item)); }
+
+  // Whether the decoded rows are those around the place, not just all before or behind it.
+  bool has_place(Item value, Side side) const noexcept {
+    if (part_.count == 0) return false;
+    const bool is_first = part_.first == 0, is_last = part_.first + part_.count == open_.rows.count;
+    return (is_first || is_before(item(0), value, side)) &&
+           (is_last || !is_before(item(part_.count - 1), value, side));
+  }
+
+  // The rows around where a value stands if the chunk's grow evenly; all where that is not known.
+  RowRange expected(Item value) const {
+    const RowRange all{0, open_.rows.count};
+    std::uint64_t begins = 0, ends = 0;
+    if (open_.rows.count <= 4 * kNear || !reader_.first_items_.find(open_.number, &begins) ||
+        !reader_.first_items_.find(open_.number + 1, &ends)) {
+      return all;
+    }
+    const auto first = static_cast<double>(load<Item>(as_bytes(&begins)));
+    const auto part =
+        (static_cast<double>(value) - first) / (static_cast<double>(load<Item>(as_bytes(&ends))) - first);
+    if (!(part >= 0 && part <= 1)) return all;
+    const auto row = static_cast<std::uint64_t>(part * static_cast<double>(all.count));
+    const std::uint64_t from = row > kNear ? row - kNear : 0;
+    return {from, std::min(row + kNear, all.count) - from};
+  }
+
+  void decode(RowRange part) {
+    const std::size_t bytes = static_cast<std::size_t>(part.count) * sizeof(Item);
+    const MutableBytes out = scratch<SearchedItems>().get(bytes);
+    part_ = {};
+    reader_.decode(open_, part, nullptr, out.data());
+    items_ = {out.data(), bytes};
+    part_ = part;
+  }
+
+  const Reader& reader_;
+  OpenChunk open_;
+  RowRange part_;  // of the chunk: rows that are decoded
+  Bytes items_;    // of them
+  bool is_open_ = false;
+};
+
+// The chunk that has the place of `value`: the one before the first of [first, end) whose first item is not
+// before it.
+template <class Item>
+std::uint64_t Reader::chunk_for(Item value, Side side, std::uint64_t first, std::uint64_t end) const {
+  try {
+    narrow(value, side, &first, &end);
+  } catch (const Error&) {
+    // of a chunk that is damaged: maybe no other look needs it
+  }
+  while (end - first > 1) {
+    const std::uint64_t middle = first + (end - first) / 2;
+    (is_before(first_item<Item>(middle), value, side) ? first : end) = middle;
+  }
+  return first;
+}
+
 template <class Item>
 void Reader::search_items(Bytes values, Side side, std::span<std::uint64_t> places, RowRange range) const {
-  const auto value_of = [&](std::size_t i) {
-    Item value;
-    std::memcpy(&value, values.data() + i * sizeof value, sizeof value);
-    return value;
-  };
+  const auto value_of = [&](std::size_t i) { return load<Item>(values.data() + i * sizeof(Item)); };
   const std::uint64_t end = range.first + range.count;
   const std::uint64_t first_chunk = index_.chunk_of_row(range.first);
   const std::uint64_t last_chunk = index_.chunk_of_row(end - 1);
@@ -129,49 +220,26 @@ void Reader::search_items(Bytes values, Side side, std::span<std::uint64_t> plac
   const auto less = [&](std::size_t a, std::size_t b) { return is_less(value_of(a), value_of(b)); };
   if (!std::is_sorted(order.begin(), order.end(), less)) std::sort(order.begin(), order.end(), less);
 
+  // Whether the first item of the chunk behind `chunk` is before the place of `value`.
+  const auto is_behind = [&](std::uint64_t chunk, Item value) {
+    return chunk < last_chunk && is_before(first_item<Item>(chunk + 1), value, side);
+  };
   const std::size_t tasks = std::min<std::size_t>(places.size() / kTaskValues + 1, threads() * 8u);
   for_each(tasks, [&](std::size_t task) {
-    OpenChunk open;
-    Bytes items;  // of `open`, decoded
-    bool is_open = false;
+    SearchedChunk<Item> chunk(*this);
+    std::uint64_t number = first_chunk;
     const std::size_t stop = places.size() * (task + 1) / tasks;
     for (std::size_t at = places.size() * task / tasks; at < stop; ++at) {
       const Item value = value_of(order[at]);
-      std::uint64_t low = first_chunk, high = last_chunk + 1;  // the chunk before `high` has the place
-      if (is_open && is_before(first_item<Item>(open.number), value, side)) low = open.number;
-      if (low == open.number && is_open && low < last_chunk &&
-          !is_before(first_item<Item>(low + 1), value, side)) {
-        high = low + 1;
+      if (!chunk.is(number) || is_behind(number, value)) {
+        number = chunk_for(value, side, number, last_chunk + 1);
       }
-      try {
-        narrow(value, side, &low, &high);
-      } catch (const Error&) {
-        // of a chunk that is damaged: maybe no other look needs it
-      }
-      while (high - low > 1) {
-        const std::uint64_t middle = low + (high - low) / 2;
-        (is_before(first_item<Item>(middle), value, side) ? low : high) = middle;
-      }
-      if (!is_open || open.number != low) {
-        open = open_chunk(low);
-        const std::size_t bytes = static_cast<std::size_t>(open.rows.count) * sizeof(Item);
-        const MutableBytes out = scratch<SearchedItems>().get(bytes);
-        decode(open, {0, open.rows.count}, nullptr, out.data());
-        items = {out.data(), bytes};
-        is_open = true;
-      }
-      std::uint64_t begin = 0, count = open.rows.count;
-      while (count > 0) {
-        const std::uint64_t half = count / 2;
-        if (is_before(load<Item>(items.data() + (begin + half) * sizeof(Item)), value, side)) {
-          begin += half + 1;
-          count -= half + 1;
-        } else {
-          count = half;
-        }
-      }
-      if (begin == 0 && open.rows.first > range.first) need_chunk_before(open);
-      places[order[at]] = std::clamp(open.rows.first + begin, range.first, end);
+      if (!chunk.is(number)) chunk.open(number);
+      const bool is_alone = at + 1 == stop || is_behind(number, value_of(order[at + 1]));
+      const std::uint64_t before = chunk.rows_before(value, side, is_alone);
+      const std::uint64_t first = chunk.get().rows.first;
+      if (before == 0 && first > range.first) need_chunk_before(chunk.get());
+      places[order[at]] = std::clamp(first + before, range.first, end);
     }
   });
 }

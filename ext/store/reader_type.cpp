@@ -7,8 +7,8 @@
 //     def read_windows(self, starts: Buffer, rows: int, out: Buffer, cells: Cells = all) -> None
 //         starts: int64 or uint64; cells: (first level, end, first feature, end, level step), out then has
 //         any shape
-//     def search(self, values: Buffer, is_right: bool, places: Buffer) -> None
-//         values of the rows' dtype, places uint64
+//     def search(self, values: Buffer, is_right: bool, places: Buffer | None) -> int | None
+//         values of the rows' dtype, places uint64 or int64; None: returns that of one value
 //     def plan(self, starts: Buffer, rows: int) -> bytes    (offset, bytes) of each chunk, as uint64
 //     def chunk_rows(self, chunk: int) -> (start, stop)
 //     def chunk_info(self, chunk: int) -> (start, stop, codec, raw_bytes, stored_bytes, offset)

@@ -151,7 +151,8 @@ PyObject* source_read_windows(PyObject* self, PyObject* const* args, Py_ssize_t 
   Py_RETURN_NONE;
 }
 
-// search(values, is_right, places): values of the rows' dtype, places uint64.
+// search(values, is_right, places): values of the rows' dtype; their places as 64-bit integers into `places`, or,
+// of one value, returned where that is None.
 PyObject* source_search(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   if (count != 3) {
     PyErr_Format(PyExc_TypeError, "search takes 3 arguments, got %zd", count);
@@ -162,16 +163,22 @@ PyObject* source_search(PyObject* self, PyObject* const* args, Py_ssize_t count)
   const int is_right = PyObject_IsTrue(args[1]);
   Buffer values;
   Buffer places;
+  const bool is_one = args[2] == Py_None;
   if (is_right < 0 || !values.acquire(args[0], PyBUF_ND) ||
-      !places.acquire(args[2], PyBUF_WRITABLE | PyBUF_ND)) {
+      (!is_one && !places.acquire(args[2], PyBUF_WRITABLE | PyBUF_ND))) {
     return nullptr;
   }
-  const MutableBytes out = places.mutable_bytes();
+  std::uint64_t place = 0;
+  std::span<std::uint64_t> found(&place, 1);
+  if (!is_one) {
+    const MutableBytes out = places.mutable_bytes();
+    found = {reinterpret_cast<std::uint64_t*>(out.data()), out.size() / sizeof place};
+  }
   const bool done = without_gil(state_of(self), as_source(self)->filename, [&] {
-    core->search(values.bytes(), is_right != 0 ? Side::Right : Side::Left,
-                 {reinterpret_cast<std::uint64_t*>(out.data()), out.size() / sizeof(std::uint64_t)});
+    core->search(values.bytes(), is_right != 0 ? Side::Right : Side::Left, found);
   });
   if (!done) return nullptr;
+  if (is_one) return PyLong_FromUnsignedLongLong(place);
   Py_RETURN_NONE;
 }
 

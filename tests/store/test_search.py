@@ -26,7 +26,9 @@ def growing(kind: str) -> np.ndarray:
 
 @pytest.mark.parametrize("dtype", [np.int64, np.float64, np.float32, np.uint64, np.int8])
 @pytest.mark.parametrize("kind", ["even", "random", "bursts", "exponential", "late", "early", "equal"])
-def test_as_numpy_finds_it(kind: str, dtype: type, tmp_path: Path) -> None:
+@pytest.mark.parametrize("chunk_rows", [64, 3000])
+def test_as_numpy_finds_it(chunk_rows: int, kind: str, dtype: type, tmp_path: Path) -> None:
+    """Many chunks are looked among, and many rows of one chunk."""
     rows = growing(kind)
     if dtype in (np.uint64, np.int8):
         rows -= rows[0]
@@ -34,23 +36,27 @@ def test_as_numpy_finds_it(kind: str, dtype: type, tmp_path: Path) -> None:
     rows = np.sort(rows.astype(dtype))
     if dtype is np.float32:
         rows[-700:] = np.nan
-    with cdd.open(tmp_path / "x.cdd", "w", chunk_rows=64, durability="none") as w:
+    with cdd.open(tmp_path / "x.cdd", "w", chunk_rows=chunk_rows, durability="none") as w:
         w.append(rows)
     random = np.random.default_rng(4)
-    wanted = [*rows[random.integers(0, ROWS, 100)], *rows[[0, 1, 63, 64, 65, -65, -64, -2, -1]]]
+    wanted = [*rows[random.integers(0, ROWS, 100)], *rows[[0, 1, 63, 64, 65, 2999, 3000, 3001, -65, -64, -2, -1]]]
     if np.dtype(dtype).kind != "u":
         wanted += [rows[0] - dtype(1)] if rows[0] > np.iinfo(np.int8).min else []
     wanted += [rows[random.integers(0, ROWS)] // dtype(2) for _ in range(20)]
     for side in ("left", "right"):
         for value in wanted:  # each of a reader that knows nothing, and of one that has looked
             with cdd.open(tmp_path / "x.cdd") as fresh:
-                assert fresh.nchunks > 600
+                assert fresh.nchunks == -(-ROWS // chunk_rows)
                 assert fresh.searchsorted(value, side) == np.searchsorted(rows, value, side)
         with cdd.open(tmp_path / "x.cdd") as r:
             values = np.array(wanted, dtype)
             assert np.array_equal(r.searchsorted(values, side), np.searchsorted(rows, values, side))
             for value in values:
                 assert r.searchsorted(value, side) == np.searchsorted(rows, value, side)
+            few = np.sort(values)[::40]  # chunks away from each other
+            assert np.array_equal(r.searchsorted(few, side), np.searchsorted(rows, few, side))
+            both = r.searchsorted(values[:6].reshape(2, 3), side)
+            assert np.array_equal(both, np.searchsorted(rows, values[:6].reshape(2, 3), side))
 
 
 @pytest.mark.parametrize("damaged", [0, -1, 300])
@@ -102,3 +108,26 @@ def test_any_damaged_byte_gives_an_error_or_the_right_place(chunk_rows: int) -> 
                 right += 1
     assert right > wrong
     assert wrong > 0 or chunk_rows == 250  # opening checks the last chunk
+
+
+def test_any_damaged_byte_of_chunks_that_are_read_in_part() -> None:
+    times = np.cumsum(np.random.default_rng(5).integers(0, 200, 6000))
+    memory = cdd.Memory()
+    with cdd.open(memory, "w", chunk_rows=2000) as w:
+        w.append(times)
+    whole = bytes(memory)
+    values = times[[3, 900, 1999, 2000, 2700, 3990, 4000, 5100, 5999]] + 1
+    right = wrong = 0
+    for at in range(0, len(whole), 3):
+        damaged = bytearray(whole)
+        damaged[at] ^= 0x55
+        try:
+            reader = cdd.open(bytes(damaged))
+            shown = times[: len(reader)]
+            for value in values:
+                assert reader.searchsorted(value) == np.searchsorted(shown, value), (at, value)
+                right += 1
+        except cdd.CddError:
+            wrong += 1
+    assert right > 100
+    assert wrong > 100

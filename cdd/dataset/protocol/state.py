@@ -196,14 +196,15 @@ def files_of(table: str, name: str, column: ColumnState) -> set[str]:
 
 def locate(state: State, name: str) -> tuple[str, str | None]:
     """The table and column that a name means; no column where it is a table. Raises KeyError."""
-    if name in state.tables.get("", TableState()).columns:
+    root = state.tables.get("") or TableState()
+    if name in root.columns:
         return "", name
     if name in state.tables and name:
         return name, None
     for table, found in state.tables.items():
         if table and name.startswith(f"{table}/") and name[len(table) + 1 :] in found.columns:
             return table, name[len(table) + 1 :]
-    names: dict[str, Any] = dict(state.tables.get("", TableState()).columns)
+    names: dict[str, Any] = dict(root.columns)
     names |= {table: None for table, found in state.tables.items() if table and not found.hidden}
     raise KeyError(f"there is no column or table {name!r}: {shown_names(names)}")
 
@@ -223,6 +224,7 @@ def check_new_names(state: State, table: str, names: list[str]) -> None:
             raise ValueError(f"{name!r} cannot be the name of a column: {same}")
         folded[name.lower()] = name
     every = {*taken, *new}
+    root = state.tables[""].columns if "" in state.tables else {}
     tables = {name for name in (*state.tables, table) if name}
     for name in new:
         parts = name.split("/")
@@ -230,5 +232,9 @@ def check_new_names(state: State, table: str, names: list[str]) -> None:
             lead = "/".join(parts[:count])
             if lead in every and lead not in tables:
                 raise ValueError(f"{name!r} cannot be the name of a column: {lead!r} is one already")
+            if not table and lead in tables:
+                raise ValueError(f"{name!r} cannot be the name of a column: {lead!r} is a table")
         if name not in tables and any(other.startswith(f"{name}/") for other in every):
             raise ValueError(f"{name!r} cannot be the name of a column: others are within it")
+        if name == table and any(column.startswith(f"{name}/") for column in root):
+            raise ValueError(f"{name!r} cannot be the name of a table: columns are within it")
