@@ -32,27 +32,28 @@ struct BitsOut {
   }
 };
 
-// One at a time, four between two stores. False where one has no code.
+// One at a time, five between two stores. False where one has no code. A code comes in at the top and moves
+// those before it down by its length, so a step takes nothing but the entry of its byte: the lengths below
+// the codes are of nine bits, and leave at the bottom when up to 55 bits are moved there.
 HWY_INLINE bool PackOnes(const ByteCodes& codes, const std::byte* bytes, std::size_t n, BitsOut& out) {
-  std::uint64_t missing = 0;
-  const auto add = [&](std::size_t i) HWY_ATTR {
-    const std::uint32_t code = codes.whole[static_cast<std::uint8_t>(bytes[i])];
-    out.Add(code & 0xffff, code >> 16);
-  };
-  const auto flush = [&]() HWY_ATTR {
-    missing |= out.count;
+  static_assert(5 * kMostByteCodeBits + 9 <= 64);
+  std::uint32_t all_lengths = 0;
+  const auto add = [&](const std::byte* few, std::size_t count) HWY_ATTR {
+    std::uint64_t from_top = 0;
+    std::uint32_t lengths = 0;
+    while (count-- > 0) {
+      const std::uint64_t code = codes.whole[static_cast<std::uint8_t>(few[count])];
+      from_top = from_top >> (code & 63) | code;
+      lengths += static_cast<std::uint32_t>(code);
+    }
+    all_lengths |= lengths;
+    out.Add(from_top >> (-lengths & 63), lengths);
     out.Flush();
   };
-  for (; n % 4 != 0; --n) add(n - 1);
-  flush();
-  for (; n != 0; n -= 4) {
-    add(n - 1);
-    add(n - 2);
-    add(n - 3);
-    add(n - 4);
-    flush();
-  }
-  return missing < 0x100;
+  const std::size_t rest = n % 5;
+  if (rest != 0) add(bytes + (n - rest), rest);
+  for (n -= rest; n != 0; n -= 5) add(bytes + (n - 5), 5);
+  return all_lengths < ByteCodes::kNone;
 }
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
@@ -192,9 +193,10 @@ std::byte* reference::pack_byte_codes(const ByteCodes& codes, const std::byte* b
     ++count;
   };
   while (n-- > 0) {
-    const std::uint32_t code = codes.whole[static_cast<std::uint8_t>(bytes[n])];
+    const std::uint64_t code = codes.whole[static_cast<std::uint8_t>(bytes[n])];
     if (code == ByteCodes::kNone) return nullptr;
-    for (unsigned bit = 0; bit < code >> 16; ++bit) add((code >> bit & 1) != 0);
+    const unsigned length = code & 0xff;
+    for (unsigned bit = 64 - length; bit < 64; ++bit) add((code >> bit & 1) != 0);
   }
   add(true);
   return out + (count + 7) / 8;

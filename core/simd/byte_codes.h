@@ -17,13 +17,13 @@ struct ByteCodes {
   void set(std::size_t byte, unsigned code, unsigned length) noexcept {
     low[byte] = static_cast<std::uint8_t>(code);
     rest[byte] = static_cast<std::uint8_t>(length << 4 | code >> 8);
-    whole[byte] = length == 0 ? kNone : code | length << 16;
+    whole[byte] = length == 0 ? kNone : std::uint64_t{code} << (64 - length) | length;
   }
 
-  static constexpr std::uint32_t kNone = std::uint32_t{1} << 24;
-  alignas(64) std::array<std::uint8_t, 256> low;   // the lowest eight bits of the code
-  alignas(64) std::array<std::uint8_t, 256> rest;  // the others, and its length above them
-  std::array<std::uint32_t, 256> whole;            // its length above the code; kNone
+  static constexpr std::uint64_t kNone = 0x100;      // more than lengths of a few bytes
+  alignas(64) std::array<std::uint8_t, 256> low;     // the lowest eight bits of the code
+  alignas(64) std::array<std::uint8_t, 256> rest;    // the others, and its length above them
+  alignas(64) std::array<std::uint64_t, 256> whole;  // the code at the top, its length at the bottom; kNone
 };
 
 // Bytes of `out` that n bytes may need, some of them for working room.
