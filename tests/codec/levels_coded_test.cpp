@@ -18,7 +18,7 @@ using test::for_each_target;
 using Values = std::vector<std::uint32_t>;
 
 // Bins with codes for counts that halve more or less fast, and some of none.
-std::vector<Bin> random_bins(std::size_t n, std::mt19937& random, unsigned most_width) {
+std::vector<Bin> random_bins(std::size_t n, Random32& random, unsigned most_width) {
   Values counts(n);
   for (std::uint32_t& c : counts) c = random() % 4 == 0 ? 0 : 1 + random() % (1u << random() % 16);
   counts.front() = counts.back() = 3;
@@ -29,7 +29,7 @@ std::vector<Bin> random_bins(std::size_t n, std::mt19937& random, unsigned most_
 }
 
 TEST(PrefixCode, LengthsAreCompleteBoundedAndNearlyTheBest) {
-  std::mt19937 random(1);
+  Random32 random(1);
   for (int round = 0; round < 2000; ++round) {
     const std::size_t n = 2 + random() % (kMaxBins - 1);
     Values counts(n);
@@ -57,7 +57,7 @@ TEST(PrefixCode, LengthsAreCompleteBoundedAndNearlyTheBest) {
 }
 
 TEST(PrefixCode, TablesSayWhatCodesMean) {
-  std::mt19937 random(2);
+  Random32 random(2);
   for (int round = 0; round < 300; ++round) {
     const std::vector<Bin> bins = random_bins(2 + random() % (kMaxBins - 1), random, 31);
     std::vector<CodeEntry> entries(std::size_t{1} << kMaxCodeLength);
@@ -83,7 +83,7 @@ TEST(PrefixCode, TablesSayWhatCodesMean) {
 
 // Whatever lengths a file says: a table exactly where every bit string means one thing.
 TEST(PrefixCode, OnlyCompleteCodesHaveTables) {
-  std::mt19937 random(3);
+  Random32 random(3);
   std::vector<CodeEntry> entries(std::size_t{1} << kMaxCodeLength);
   int complete = 0;
   for (int round = 0; round < 200000; ++round) {
@@ -130,7 +130,7 @@ struct SlowReader {
 };
 
 TEST(PrefixCode, EveryTargetReadsLikeTheDefinition) {
-  std::mt19937 random(4);
+  Random32 random(4);
   for (int round = 0; round < 60; ++round) {
     const std::vector<Bin> bins =
         random_bins(2 + random() % 20, random, std::array{0u, 3u, 8u, 31u}[random() % 4]);
@@ -210,7 +210,7 @@ std::multiset<CodedForm> expect_streams(const std::vector<Values>& streams) {
 }
 
 TEST(CodedStreams, EveryFormComesBack) {
-  std::mt19937 random(5);
+  Random32 random(5);
   std::multiset<CodedForm> forms;
   const auto skewed = [&] { return static_cast<std::uint32_t>(random() % (1u << random() % 20)); };
   for (int round = 0; round < 60; ++round) {
@@ -265,7 +265,7 @@ TEST(CodedStreams, EdgesOfRanges) {
 
 std::vector<Book> books() {
   // Buckets that are chosen anew in each row: ids of all levels are the best there is.
-  std::mt19937 random(6);
+  Random32 random(6);
   const auto aggregated = make_book<float>(90, 30, 3, [&](auto, auto j, auto f) {
     if (f == 0) return static_cast<float>(100 + j + 0.25 * (random() % 4));
     return static_cast<float>(f == 1 ? 10 * (1 + random() % 3) : 1 + random() % 2);

@@ -79,7 +79,7 @@ TEST(Levels, EveryTargetDecodesTheSame) {
 }
 
 TEST(Levels, EveryTargetUnpacksLikeTheDefinition) {
-  std::mt19937 random(1);
+  Random32 random(1);
   Buffer in(1000);
   for (std::byte& b : in) b = static_cast<std::byte>(random());
   for_each_target([&] {
@@ -107,7 +107,7 @@ TEST(Levels, EveryTargetUnpacksLikeTheDefinition) {
 
 // What stands behind the last sum may be other values: it is left alone.
 TEST(Levels, EveryTargetSumsAsFarAsTold) {
-  std::mt19937 random(2);
+  Random32 random(2);
   for_each_target([&] {
     for (std::size_t n = 0; n < 70; ++n) {
       std::vector<std::uint32_t> values(n + 16);
@@ -184,7 +184,7 @@ TEST(Levels, SmallestOfSortedBooks) {
 
 // Sorted books of which so many sizes change from row to row.
 Book busy_book(std::uint32_t changes) {
-  std::mt19937 random(changes);
+  Random32 random(changes);
   std::vector<std::uint32_t> sizes(50);
   for (std::uint32_t& size : sizes) size = random() % 4096;
   std::uint32_t row = 0;
@@ -209,7 +209,7 @@ TEST(Levels, BusyBooksAreFull) {
 
 // What is stored in more bytes for the sake of time must not become more than the rows themselves.
 TEST(Levels, QuickIsDeclinedWhereSmallestIs) {
-  std::mt19937 random(5);
+  Random32 random(5);
   for (int i = 0; i < 1000; ++i) {
     const std::uint32_t n_rows = 2 + random() % 40, slots = 1 + random() % 12, bits = 2 + random() % 23;
     const std::uint32_t calm = 1 + random() % 4, features = 1 + random() % 2;
@@ -250,7 +250,7 @@ TEST(Levels, LargestShapes) {
 }
 
 TEST(Levels, MoreDistinctLevelsThanIdsInOneSegment) {
-  std::mt19937 random(4);
+  Random32 random(4);
   const Book b = make_book<float>(
       3000, 50, 2, [&](auto, auto, auto) { return static_cast<float>(random() % 100000) / 4; });
   expect_round_trip(b);
@@ -301,7 +301,7 @@ TEST(Levels, AnyBitPatternSurvives) {
 
 // Specials are counted in 16 bits: columns that would have more keep their bits.
 TEST(Levels, MoreSpecialsThanCanBeCounted) {
-  std::mt19937 random(3);
+  Random32 random(3);
   const Book b = make_book<float>(16, 4096, 64, [&](std::uint32_t, std::uint32_t j, std::uint32_t f) {
     if (f == 0) return static_cast<float>(j);
     if (random() % 20 == 0) return std::numeric_limits<float>::quiet_NaN();
@@ -309,7 +309,7 @@ TEST(Levels, MoreSpecialsThanCanBeCounted) {
   });
   for (const How how : {How::Quick, How::Smallest, How::Coded}) {
     const Buffer payload = encode(b.layout, b.data, b.n_rows, how);
-    if (!payload.empty()) EXPECT_TRUE(equal(decode(b.layout, b.n_rows, payload, {0, b.n_rows}), b.data));
+    EXPECT_TRUE(payload.empty() || equal(decode(b.layout, b.n_rows, payload, {0, b.n_rows}), b.data));
   }
 }
 
@@ -335,7 +335,7 @@ TEST(Levels, Integers) {
 
 TEST(Levels, RandomBooksAtManySizes) {
   for (unsigned seed = 0; seed < 40; ++seed) {
-    std::mt19937 random(seed);
+    Random32 random(seed);
     const auto below = [&](std::uint32_t n) { return static_cast<std::uint32_t>(random() % n); };
     const std::uint32_t slots = 2 + below(80), features = 1 + below(5), rows = 1 + below(700);
     SCOPED_TRACE(testing::Message() << rows << " x " << slots << " x " << features);
@@ -350,7 +350,7 @@ TEST(Levels, DamagedEvents) {
 }
 
 TEST(Levels, DamagedFull) {
-  std::mt19937 random(4);
+  Random32 random(4);
   damage(make_book<float>(35, 20, 3, [&](auto, auto j, auto f) {
     return static_cast<float>(f == 0 ? j * 4 + random() % 4 : random() % 8);
   }));
@@ -364,7 +364,7 @@ TEST(Levels, DamagedSegments) { damage(random_book(600, 3, 2, 6)); }
 // relative to it, also after its sizes changed.
 TEST(Levels, PricesThatAreNoDecimalsBecomeOthers) {
   for (unsigned seed = 0; seed < 200; ++seed) {
-    std::mt19937 random(seed);
+    Random32 random(seed);
     constexpr std::uint32_t kSlots = 12;
     std::vector<float> row(kSlots * 3);
     for (std::size_t i = 0; i < row.size(); ++i) row[i] = static_cast<float>(100 + i);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -19,6 +20,9 @@
 #include "core/codec/levels/levels.h"
 
 namespace cdd::levels_rig {
+
+// std::mt19937 has 64 bits for its 32 on many systems.
+using Random32 = std::independent_bits_engine<std::mt19937, 32, std::uint32_t>;
 
 using Buffer = std::vector<std::byte>;
 
@@ -87,7 +91,7 @@ inline bool equal(Bytes a, Bytes b) { return std::equal(a.begin(), a.end(), b.be
 // Everything, single rows, the ends and some ranges at random.
 inline void expect_round_trip(const RowLayout& layout, Bytes rows, std::uint32_t n_rows, Bytes payload) {
   std::vector<RowRange> ranges{{0, n_rows}, {0, 0}, {n_rows, 0}, {0, 1}, {n_rows - 1, 1}, {n_rows / 2, 1}};
-  std::mt19937 random(n_rows);
+  Random32 random(n_rows);
   for (int i = 0; i < 12; ++i) {
     const std::uint64_t first = random() % n_rows;
     ranges.push_back({first, random() % (n_rows - first) + 1});
@@ -113,7 +117,7 @@ inline void expect_round_trip_or_declined(const Book& b) {
 
 // A ladder of ticks whose sizes flicker and whose best levels come and go: much like a real book.
 inline Book random_book(std::uint32_t n_rows, std::uint32_t slots, std::uint32_t features, unsigned seed) {
-  std::mt19937 random(seed);
+  Random32 random(seed);
   std::vector<std::vector<double>> book(slots, std::vector<double>(features));
   const auto level = [&](double price) {
     std::vector<double> items(features);
@@ -165,7 +169,7 @@ inline void damage(const Book& b, How how = How::Quick) {
       damaged[i] ^= static_cast<std::byte>(1 << bit);
     }
   }
-  std::mt19937 random(3);
+  Random32 random(3);
   for (int round = 0; round < 2000; ++round) {
     damaged = payload;
     for (int k = 0; k < 4; ++k)
@@ -186,7 +190,7 @@ enum class Order {
 // `trend` ticks a row move all.
 inline Book sorted_book(std::uint32_t n_rows, std::uint32_t depth, Order order, unsigned seed,
                         int trend = 0) {
-  std::mt19937 random(seed);
+  Random32 random(seed);
   const auto below = [&](std::size_t n) { return static_cast<int>(random() % n); };
   std::map<int, int> sides[2];  // sizes by distance from the best: bids' prices are negative here
   const auto fill = [&](int side, int from) {

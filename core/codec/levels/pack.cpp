@@ -140,7 +140,7 @@ void take_stream_head(Cursor& in, std::size_t n, Stream& s) {
   s.head.zigzag = (flags & kZigzagBit) != 0;
   s.head.delta = (flags & kDeltaBit) != 0;
   s.head.base = static_cast<std::uint32_t>(word >> 16 & ((std::uint64_t{1} << base_bytes * 8) - 1));
-  s.head.n_high = has_high ? static_cast<std::uint16_t>(word >> (16 + base_bytes * 8)) : 0;
+  s.head.n_high = static_cast<std::uint16_t>(has_high ? word >> (16 + base_bytes * 8) : 0);
   s.head.high_width = has_high ? static_cast<std::uint8_t>((flags >> kHighWidthShift) + 1) : 0;
   if (s.head.n_high > n || s.head.width + s.head.high_width > 32) {
     fail(ErrorCode::Corrupt, "levels: a stream of %d bits a value", s.head.width);
