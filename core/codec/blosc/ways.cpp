@@ -122,13 +122,15 @@ bool leaves_bits(std::size_t bytes, const Options& options) {
   return options.shuffle == BloscShuffle::Bit && bytes / options.item_bytes % 8 != 0;
 }
 
+// Longer blocks are mostly smaller, but not always where planes of bits, or of items of 16 bytes, lie far
+// apart in them: there, and where c-blosc splits items without a shuffle, its cut is tried, too.
 Ways lz4_ways(std::size_t bytes, const Options& options) {
   Ways ways;
   const std::size_t item = options.item_bytes;
-  // c-blosc splits items without a shuffle.
   const bool splits_short =
       options.shuffle == BloscShuffle::None && item > 1 && bytes < kManyPlacesBytes * item;
-  if (leaves_bits(bytes, options) || splits_short) ways.add(options, plain_plan());
+  const bool is_wide = options.shuffle != BloscShuffle::None && item > 8;
+  if (options.shuffle == BloscShuffle::Bit || is_wide || splits_short) ways.add(options, plain_plan());
   ways.add(options, {});
   return ways;
 }
