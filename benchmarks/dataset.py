@@ -3,10 +3,10 @@
     python3 dev.py bench dataset [--quick] [--folder DIR] [--prepare] [windows | open | commits | ...]
     python3 dev.py bench --peers dataset peers      appends beside ArcticDB, Lance and icechunk
 
-Opening, commits and changes are measured in memory, without the disk's syncs. Each line is a ratio of one run, or a time; the sizes are those
-of the goals, or --quick ones. Parts are windows, live, open, commits, changes, lookup and join. --folder
-keeps what is made for the next run, --prepare only makes it. After
-`peers` come some of their names, else all.
+Opening, commits and changes are measured in memory, without the disk's syncs. Each line is a ratio of one
+run, or a time; the sizes are those of the goals, or --quick ones. Parts are windows, live, open, commits,
+changes, lookup and join. --folder keeps what is made for the next run, --prepare only makes it. After `peers`
+come some of their names, else all.
 """
 
 import json
@@ -200,7 +200,7 @@ def history(folder: Path, superchunks: int, versions: int) -> Path:
 
 @contextmanager
 def copied(path: Path) -> Iterator[Path]:
-    """A copy of a dataset, or where one may be made, in memory where the system has a folder of it: neither the
+    """A copy of a dataset, or where one may be made, in memory if the system has a folder of it: neither the
     disk nor its syncs are measured, and what is kept stays as it is."""
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:

@@ -39,7 +39,10 @@ def test_as_numpy_finds_it(chunk_rows: int, kind: str, dtype: type, tmp_path: Pa
     with cdd.open(tmp_path / "x.cdd", "w", chunk_rows=chunk_rows, durability="none") as w:
         w.append(rows)
     random = np.random.default_rng(4)
-    wanted = [*rows[random.integers(0, ROWS, 100)], *rows[[0, 1, 63, 64, 65, 2999, 3000, 3001, -65, -64, -2, -1]]]
+    wanted = [
+        *rows[random.integers(0, ROWS, 100)],
+        *rows[[0, 1, 63, 64, 65, 2999, 3000, 3001, -65, -64, -2, -1]],
+    ]
     if np.dtype(dtype).kind != "u":
         wanted += [rows[0] - dtype(1)] if rows[0] > np.iinfo(np.int8).min else []
     wanted += [rows[random.integers(0, ROWS)] // dtype(2) for _ in range(20)]
