@@ -151,8 +151,8 @@ PyObject* source_read_windows(PyObject* self, PyObject* const* args, Py_ssize_t 
   Py_RETURN_NONE;
 }
 
-// search(values, is_right, places): values of the rows' dtype; their places as 64-bit integers into `places`, or,
-// of one value, returned where that is None.
+// search(values, is_right, places): values of the rows' dtype; their places as 64-bit integers into `places`,
+// or, of one value, returned where that is None.
 PyObject* source_search(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   if (count != 3) {
     PyErr_Format(PyExc_TypeError, "search takes 3 arguments, got %zd", count);

@@ -251,6 +251,23 @@ def test_rows_that_came_meanwhile_are_not_taken_away(tmp_path: Path) -> None:
 # ------------------------------------------------------------ one view of all readers
 
 
+def test_a_table_and_columns_below_one_name(tmp_path: Path) -> None:
+    """ds["a"] would be either of the two."""
+    with datasets.open(tmp_path / "columns", "w") as w:
+        w.append({"time": [1], "a/b": [2]})
+        with pytest.raises(ValueError, match="'a' cannot be the name of a table: columns are within it"):
+            w["a"].append(time=[1])
+        w["a/c"].append(time=[1])
+    ds = datasets.open(tmp_path / "columns")
+    assert list(ds["a"].columns) == ["a/b"]
+    assert len(ds["a/c"]) == 1
+    with datasets.open(tmp_path / "table", "w") as w:
+        w["a"].append(time=[1], x=[3])
+        with pytest.raises(ValueError, match="'a/b' cannot be the name of a column: 'a' is a table"):
+            w.append({"time": [1], "a/b": [2]})
+    assert datasets.open(tmp_path / "table")["a"]["x"][:].tolist() == [3]
+
+
 def test_columns_have_one_order_and_their_own_files(tmp_path: Path) -> None:
     """Also where names change hands: a reader that refreshes shows what a new one shows."""
     path = tmp_path / "set"

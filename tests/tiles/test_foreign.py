@@ -10,20 +10,8 @@ import pytest
 from cdd import tiles
 from tests.tiles.conftest import Readers, camera
 
-DTYPES = [
-    "bool",
-    "int8",
-    "uint8",
-    "int16",
-    "uint16",
-    "int32",
-    "uint32",
-    "int64",
-    "uint64",
-    "float16",
-    "float32",
-]
-DTYPES += ["float64", "complex64", "complex128"]
+DTYPES = ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
+DTYPES += ["float16", "float32", "float64", "complex64", "complex128"]
 
 
 def pixels(dtype: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
