@@ -132,6 +132,8 @@ def row_selection(key: Any, length: int) -> tuple[Array, bool]:
         return np.arange(*key.indices(length)), False
     if key is Ellipsis:
         return np.arange(length), False
+    if isinstance(key, tuple):  # NumPy's would name items within rows
+        raise IndexError(f"whole rows are changed: {arguments.shown(key)} names parts of them")
     numbers = np.asarray(key)
     if numbers.dtype == bool:
         if numbers.shape != (length,):

@@ -1,15 +1,17 @@
 """Looking rows up by time, and joining tables by it."""
 
+import math
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
 
 from cdd import _cdd, arguments
 from cdd.dtypes import Array, DType
+from cdd.store.exact import MOST_TICKS, attoseconds
 from cdd.store.rows import ArrayRows, sought_items
 
-_UNITS = {"W": 604800 * 10**18, "D": 86400 * 10**18, "h": 3600 * 10**18, "m": 60 * 10**18, "s": 10**18}
-_UNITS |= {"ms": 10**15, "us": 10**12, "ns": 10**9, "ps": 10**6, "fs": 1000, "as": 1}
+_BEFORE_ALL = -MOST_TICKS - 1  # what NaT is: the core has it before all
 
 
 def at(column: ArrayRows, time: Any, side: str) -> Any:
@@ -17,8 +19,8 @@ def at(column: ArrayRows, time: Any, side: str) -> Any:
     if side not in ("left", "right"):
         raise ValueError(f'side is "left" or "right", not {side!r}')
     is_left = side == "left"
-    times = _ticks(column.dtype, time, up=not is_left)
-    rows = column._search(times, is_left) - is_left
+    rows, times = _places(column, time, up=not is_left, is_right=is_left)
+    rows = rows - is_left
     if isinstance(rows, int):
         lost = [] if 0 <= rows < len(column) else [times]
     else:
@@ -34,27 +36,47 @@ def between(column: ArrayRows, start: Any, stop: Any) -> slice:
     ends = [0, len(column)]
     for i, time in enumerate((start, stop)):
         if time is not None:
-            ends[i] = int(column._search(_ticks(column.dtype, time, up=True), False))
+            ends[i] = int(_places(column, time, up=True, is_right=False)[0])
     return slice(ends[0], max(ends))
 
 
-def _ticks(clock: DType, time: Any, up: bool) -> Array:
-    """Times as items of the clock; of those between two of its ticks the later one, or the earlier."""
+def _places(column: ArrayRows, time: Any, up: bool, is_right: bool) -> tuple[Any, Array]:
+    """Where times stand among the rows, as searchsorted() says it, and the times. One between two ticks of
+    the clock is taken for the later one, or the earlier."""
+    clock = column.dtype
     given = np.asarray(arguments.without_zone(time))
     if clock.kind != "M":
         if given.dtype.kind not in "biuf":
             raise TypeError(f"the clock is {clock}: times are numbers in its unit, not {time!r}")
-        return sought_items(given, clock)
+        return column._search(sought_items(given, clock), is_right), given
     if given.dtype.kind != "M":
         given = _parsed(given, time, clock)
-    if not _is_finer(given.dtype, clock):
-        return sought_items(given, clock)
+    old, new = attoseconds(given.dtype), attoseconds(clock)
+    if given.dtype == clock or old is None or new is None:
+        return column._search(sought_items(given, clock), is_right), given
     if np.isnat(given).any():
         raise ValueError("NaT has no place among times")
-    ticks = given.astype(clock)
-    if not up:
-        return ticks
-    return np.where(ticks < given, ticks + np.ones((), f"m8[{_unit(clock)}]"), ticks)
+    ticks, is_beyond = _ticks(given.astype(np.int64), old, new, up)
+    found = column._search(np.asarray(ticks).astype(clock), is_right)
+    return (np.where(is_beyond, len(column), found) if is_beyond.any() else found), given
+
+
+def _ticks(items: Array, old: int, new: int, up: bool) -> tuple[Array, Array]:
+    """Ticks of `old` attoseconds as ones of `new`, of those between two the later one or the earlier, and
+    which are beyond all. Those before all are NaT's, which the core has before all."""
+    common = math.gcd(old, new)
+    by, of = old // common, new // common  # `of` ticks are `by` of the others
+    if of == 1:
+        most = MOST_TICKS // by
+        made = np.clip(items, -most, most) * min(by, MOST_TICKS)
+        return np.where(items < -most, _BEFORE_ALL, made), np.asarray(items > most)
+    if by == 1 and of <= MOST_TICKS:
+        return items // of + (up & (items % of != 0)), np.zeros(items.shape, bool)
+    parts = [item * by for item in items.ravel().tolist()]  # of more bits than NumPy has
+    found = [part // of + (up and part % of != 0) for part in parts]
+    kept = [min(max(tick, _BEFORE_ALL), MOST_TICKS) for tick in found]
+    is_beyond = np.array([tick > MOST_TICKS for tick in found], bool)
+    return np.array(kept, np.int64).reshape(items.shape), is_beyond.reshape(items.shape)
 
 
 def _parsed(given: Array, time: Any, clock: DType) -> Array:
@@ -70,24 +92,15 @@ def _parsed(given: Array, time: Any, clock: DType) -> Array:
         raise ValueError(f"{time!r} is no time: a datetime64, a datetime, or ISO 8601 text") from None
 
 
-def _unit(dtype: DType) -> str:
-    unit, count = np.datetime_data(dtype)
-    return unit if count == 1 else ""
-
-
-def _is_finer(given: DType, clock: DType) -> bool:
-    a, b = _UNITS.get(_unit(given)), _UNITS.get(_unit(clock))
-    return a is not None and b is not None and a < b
-
-
 def common_factors(left: DType, right: DType) -> tuple[int, int]:
     """What items of two clocks are multiplied by to have one unit. Raises TypeError."""
     if left == right:
         return 1, 1
     if left.kind == right.kind == "M":
-        a, b = _UNITS.get(_unit(left)), _UNITS.get(_unit(right))
+        a, b = attoseconds(left), attoseconds(right)
         if a is not None and b is not None:
-            return (a // b, 1) if a >= b else (1, b // a)
+            common = math.gcd(a, b)
+            return a // common, b // common
     raise TypeError(f"clocks of {left} and {right} do not compare")
 
 
@@ -124,12 +137,14 @@ def _tolerance(tolerance: Any, clock: DType, factor: int) -> int:
             what = f'a number in the unit of the clock, {clock}, a timedelta64, or a text like "10ms"'
             raise ValueError(f"tolerance is {what}, not {tolerance!r}")
         tolerance = np.timedelta64(span, "ns")
+    elif isinstance(tolerance, timedelta):
+        tolerance = np.timedelta64(tolerance)
     given = np.asarray(tolerance)
     if given.dtype.kind == "m" and clock.kind == "M":
         unit = np.dtype(f"m8[{np.datetime_data(clock)[0]}]")
-        exact = _UNITS.get(_unit(given.dtype)), _UNITS[_unit(clock)] // factor
-        if exact[0] is not None and exact[0] % exact[1] == 0:
-            number = int(given.astype(np.int64)) * (exact[0] // exact[1])
+        old, new = attoseconds(given.dtype), attoseconds(clock)
+        if old is not None and new is not None and old % (new // factor) == 0:
+            number = int(given.astype(np.int64)) * (old // (new // factor))
         else:  # a tolerance between two ticks is the one before
             number = int(given.astype(unit).astype(np.int64)) * factor
     else:

@@ -96,7 +96,22 @@ def _exact_complex(given: Array, dtype: DType) -> Array:
     return found
 
 
+# Attoseconds of each unit of time that has a fixed length.
+_ATTOSECONDS = {"W": 604800 * 10**18, "D": 86400 * 10**18, "h": 3600 * 10**18, "m": 60 * 10**18, "s": 10**18}
+_ATTOSECONDS |= {"ms": 10**15, "us": 10**12, "ns": 10**9, "ps": 10**6, "fs": 1000, "as": 1}
+MOST_TICKS = 2**63 - 1
+
+
+def attoseconds(dtype: DType) -> int | None:
+    """The length of a tick of datetime64 or timedelta64; None of months, years and where there is no unit."""
+    unit, count = np.datetime_data(dtype)
+    return _ATTOSECONDS[unit] * count if unit in _ATTOSECONDS else None
+
+
 def _exact_times(given: Array, dtype: DType) -> Array:
+    old, new = attoseconds(given.dtype), attoseconds(dtype)
+    if old is not None and new is not None:
+        return _exact_ticks(given, dtype, old, new)
     wanted = f"values of {given.dtype} are not whole ones of {dtype}"
     if not np.can_cast(given.dtype, dtype, "same_kind"):  # months have no number of days
         raise ValueError(wanted)
@@ -108,3 +123,17 @@ def _exact_times(given: Array, dtype: DType) -> Array:
     if not bool(np.all((back == given) | (np.isnat(given) & np.isnat(found)))):
         raise ValueError(wanted)
     return found
+
+
+def _exact_ticks(given: Array, dtype: DType, old: int, new: int) -> Array:
+    """By whole numbers: NumPy knows no factor from days to picoseconds."""
+    common = math.gcd(old, new)
+    by, of = old // common, new // common  # `of` ticks are `by` of the others
+    ticks, is_nat = given.astype(np.int64), np.isnat(given)
+    parts = ticks if of == 1 else ticks // of if of <= MOST_TICKS else np.zeros_like(ticks)
+    if bool(np.any((ticks != (parts * of if of <= MOST_TICKS else 0)) & ~is_nat)):
+        raise ValueError(f"values of {given.dtype} are not whole ones of {dtype}")
+    if bool(np.any((np.abs(parts) > MOST_TICKS // by) & ~is_nat)):
+        raise ValueError(f"values of {given.dtype} are out of the range of {dtype}")
+    made = np.where(is_nat, 0, parts) * min(by, MOST_TICKS)
+    return np.where(is_nat, np.array("NaT", dtype), made.astype(dtype))

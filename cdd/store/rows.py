@@ -236,7 +236,8 @@ class ArrayRows(ComparedByRows, _cdd.Rows, ABC):
 
     def searchsorted(self, values: npt.ArrayLike, side: str = "left") -> Any:
         """As np.searchsorted(rows, values, side), of rows of one item that do not decrease: an int for a
-        single value, else int64 of the values' shape.
+        single value, else int64 of the values' shape. Rows are integers, bool, float32, float64 or times:
+        TypeError for others.
 
         Once warm it reads one chunk for a value. Values are compared as the rows' dtype has them: TypeError
         or ValueError for one that it cannot have exactly.
@@ -246,6 +247,10 @@ class ArrayRows(ComparedByRows, _cdd.Rows, ABC):
         if self._row_shape:
             raise ValueError(
                 f"only rows of one item are searched, these are {arguments.shape_of_rows(self._row_shape)}"
+            )
+        if self.dtype.kind not in "biufmM" or self.dtype == np.float16:
+            raise TypeError(
+                f"rows of {self.dtype} are not searched: integers, float32, float64 and times are"
             )
         return self._search(sought_items(np.asarray(values), self.dtype), side == "right")
 

@@ -268,6 +268,18 @@ def test_a_table_and_columns_below_one_name(tmp_path: Path) -> None:
     assert datasets.open(tmp_path / "table")["a"]["x"][:].tolist() == [3]
 
 
+def test_a_first_append_that_is_refused_makes_no_table(tmp_path: Path) -> None:
+    with datasets.open(tmp_path / "set", "w") as w:
+        with pytest.raises(datasets.OrderError):
+            w.append(time=[2, 1], a=[1, 2])
+        assert w.columns == ()
+        w.append(time=[1, 2], b=[1.5, 2])
+        assert w.tag("made").number == 2
+    assert datasets.open(tmp_path / "set", as_of=np.int64(1)).columns == ("time", "b")
+    with pytest.raises(TypeError, match="bool"):
+        datasets.open(tmp_path / "set", as_of=True)
+
+
 def test_columns_have_one_order_and_their_own_files(tmp_path: Path) -> None:
     """Also where names change hands: a reader that refreshes shows what a new one shows."""
     path = tmp_path / "set"

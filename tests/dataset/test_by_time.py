@@ -226,6 +226,35 @@ def test_units_and_empty_tables(tmp_path: Path) -> None:
     assert np.isnan(ds.read_windows([0], 10, asof={"empty": ("x",)})["empty/x"]).all()
 
 
+UNITS = {"W": 604800 * 10**18, "D": 86400 * 10**18, "s": 10**18, "ns": 10**9, "ps": 10**6, "as": 1}
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("clock", UNITS)
+def test_times_of_any_unit_are_looked_up(clock: str, unit: str) -> None:
+    """Also where NumPy has no factor between the two, as of days and picoseconds."""
+    ticks = [-(2**63) + 1, -70_000, -1, 0, 1, 2, 86_400, 2**63 - 1]
+    memory = datasets.MemoryDirectory()
+    with datasets.open(memory, "w") as w:
+        w.append(time=np.array(ticks, f"M8[{clock}]"))
+    ds = datasets.open(memory)
+    rows = np.array(ticks, object) * UNITS[clock]
+    for item in (-(2**63) + 1, -86_401, -1, 0, 1, 10**12, 86_400 * 10**12, 2**63 - 1):
+        sought = item * UNITS[unit]
+        wanted = np.searchsorted(rows, sought, "right") - 1
+        given = np.datetime64(item, unit)
+        assert ds.between(given, None).start == np.searchsorted(rows, sought)
+        if wanted >= 0:
+            assert ds.at(given) == wanted
+            assert ds.at(np.array([given, given])).tolist() == [wanted, wanted]
+        else:
+            with pytest.raises(IndexError, match="no row that is not later"):
+                ds.at(given)
+    sought = 10**12 * UNITS[unit] * 25
+    assert ds.between(np.datetime64(10**12, f"25{unit}"), None).start == np.searchsorted(rows, sought)
+    assert ds["time"].searchsorted(np.datetime64(0, unit)) == 3
+
+
 def test_each_column_has_starts_of_its_own(long: tuple[datasets.Dataset, np.ndarray, np.ndarray]) -> None:
     """What the core takes: starts in any order, the same ones or others, and columns that want no rows."""
     ds, left, _ = long

@@ -311,3 +311,16 @@ def test_columns_of_texts_are_renamed(tmp_path: Path, is_local: bool) -> None:
     with datasets.open(place, "a") as w:
         w["t"].append(time=[6], sym=["a"])
     assert datasets.open(place)["t/sym"].text(6) == ["a"]
+
+
+@pytest.mark.parametrize("key", [(0, 1), (0,), (0, 1, 2), ([0, 1],), (slice(2), 0), (..., 0)])
+def test_a_transaction_changes_whole_rows(key: tuple[object, ...]) -> None:
+    memory = datasets.MemoryDirectory()
+    with datasets.open(memory, "w", clock=None) as w:
+        w.append(ob=np.zeros((4, 5, 3)))
+    with datasets.transaction(memory) as t:
+        with pytest.raises(IndexError, match="whole rows are changed"):
+            t["ob"][key] = 1
+        with pytest.raises(IndexError, match="whole rows are changed"):
+            t["ob"][key]
+    assert not datasets.open(memory)["ob"][:].any()

@@ -62,6 +62,15 @@ def test_as_numpy_finds_it(chunk_rows: int, kind: str, dtype: type, tmp_path: Pa
             assert np.array_equal(both, np.searchsorted(rows, values[:6].reshape(2, 3), side))
 
 
+@pytest.mark.parametrize("dtype", ["float16", "complex64"])
+def test_rows_without_an_order_here_are_named(dtype: str) -> None:
+    memory = cdd.Memory()
+    with cdd.open(memory, "w") as w:
+        w.append(np.arange(5).astype(dtype))
+    with pytest.raises(TypeError, match=f"rows of {dtype} are not searched"):
+        cdd.open(memory).searchsorted(3)
+
+
 @pytest.mark.parametrize("damaged", [0, -1, 300])
 def test_damage_that_no_look_needs_is_none(damaged: int, tmp_path: Path) -> None:
     rows = np.arange(ROWS) * 3

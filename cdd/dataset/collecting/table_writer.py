@@ -130,7 +130,10 @@ class TableWriter(AwaitedTableWriter):
             of._state = of._session.newest(of._state.number)
         if self._tails.state is None:
             try:
-                self._create(new_table(of._options, self._name, given))
+                made = new_table(of._options, self._name, given)
+                check_rows(self._name, made, given)
+                check_order(self._name, made, given, None)
+                self._create(made)
             except ConflictError:  # another collector was faster
                 of._state = of._session.newest(of._state.number)
 

@@ -106,12 +106,13 @@ class DatasetWriter(AwaitedDatasetWriter, Collector):
             self._commit(appends, message, "append")
         return self._session.version(self._state.number)
 
-    def tag(self, name: str, version: Any = None) -> None:
-        """Names a version, by default the newest one. Raises VersionExpiredError for one that is expired, and
-        DatasetError for a name that is given already."""
+    def tag(self, name: str, version: Any = None) -> Version:
+        """Names a version, by default the newest one; returns the version that records it. Raises
+        VersionExpiredError for one that is expired, and DatasetError for a name that is given already."""
         with self._lock():
             number = self._state.number if version is None else self._session.find(version).number
             self._commit([ops_of_names.Tag(arguments.text("name", name), number)], "", "tag")
+            return self._session.version(self._state.number)
 
     # ------------------------------------------------------------ what it is
 

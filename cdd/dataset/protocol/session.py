@@ -114,7 +114,8 @@ class Session:
             if as_of not in head.tags:
                 raise VersionNotFoundError(f"{self.directory.name} has no tag {as_of!r}: texts are tags")
             return head.tags[as_of]
-        if hasattr(as_of, "__index__") and not hasattr(as_of, "dtype"):
+        kind = getattr(getattr(as_of, "dtype", None), "kind", "i")
+        if hasattr(as_of, "__index__") and kind in "iu" and not isinstance(as_of, bool):
             return int(as_of.__index__())
         time_ns = _nanoseconds(as_of)
         found = self.log.at_time(time_ns, head.number)
