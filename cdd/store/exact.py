@@ -129,11 +129,12 @@ def _exact_ticks(given: Array, dtype: DType, old: int, new: int) -> Array:
     """By whole numbers: NumPy knows no factor from days to picoseconds."""
     common = math.gcd(old, new)
     by, of = old // common, new // common  # `of` ticks are `by` of the others
-    ticks, is_nat = given.astype(np.int64), np.isnat(given)
-    parts = ticks if of == 1 else ticks // of if of <= MOST_TICKS else np.zeros_like(ticks)
-    if bool(np.any((ticks != (parts * of if of <= MOST_TICKS else 0)) & ~is_nat)):
+    is_nat = np.isnat(given)
+    ticks = np.where(is_nat, 0, given.astype(np.int64))
+    parts = ticks // of if of <= MOST_TICKS else np.zeros_like(ticks)
+    if bool(np.any(ticks != parts * min(of, MOST_TICKS))):
         raise ValueError(f"values of {given.dtype} are not whole ones of {dtype}")
-    if bool(np.any((np.abs(parts) > MOST_TICKS // by) & ~is_nat)):
+    if bool(np.any(np.abs(parts) > MOST_TICKS // by)):
         raise ValueError(f"values of {given.dtype} are out of the range of {dtype}")
-    made = np.where(is_nat, 0, parts) * min(by, MOST_TICKS)
-    return np.where(is_nat, np.array("NaT", dtype), made.astype(dtype))
+    made = (parts * min(by, MOST_TICKS)).astype(dtype)
+    return np.where(is_nat, np.array("NaT", dtype), made)

@@ -121,12 +121,9 @@ class Reader::SearchedChunk {
  public:
   explicit SearchedChunk(const Reader& reader) : reader_(reader) {}
 
-  bool is(std::uint64_t chunk) const noexcept { return is_open_ && open_.number == chunk; }
   const OpenChunk& get() const noexcept { return open_; }
   void open(std::uint64_t chunk) {
-    is_open_ = false;
     open_ = reader_.open_chunk(chunk);
-    is_open_ = true;
     part_ = {};
   }
 
@@ -190,7 +187,6 @@ class Reader::SearchedChunk {
   OpenChunk open_;
   RowRange part_;  // of the chunk: rows that are decoded
   Bytes items_;    // of them
-  bool is_open_ = false;
 };
 
 // The chunk that has the place of `value`: the one before the first of [first, end) whose first item is not
@@ -228,14 +224,15 @@ void Reader::search_items(Bytes values, Side side, std::span<std::uint64_t> plac
   for_each(tasks, [&](std::size_t task) {
     SearchedChunk<Item> chunk(*this);
     std::uint64_t number = first_chunk;
+    bool is_alone = true;  // no later value has its place in this chunk
     const std::size_t stop = places.size() * (task + 1) / tasks;
     for (std::size_t at = places.size() * task / tasks; at < stop; ++at) {
       const Item value = value_of(order[at]);
-      if (!chunk.is(number) || is_behind(number, value)) {
+      if (is_alone) {
         number = chunk_for(value, side, number, last_chunk + 1);
+        chunk.open(number);
       }
-      if (!chunk.is(number)) chunk.open(number);
-      const bool is_alone = at + 1 == stop || is_behind(number, value_of(order[at + 1]));
+      is_alone = at + 1 == stop || is_behind(number, value_of(order[at + 1]));
       const std::uint64_t before = chunk.rows_before(value, side, is_alone);
       const std::uint64_t first = chunk.get().rows.first;
       if (before == 0 && first > range.first) need_chunk_before(chunk.get());
